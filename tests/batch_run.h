@@ -2,21 +2,11 @@
 #ifndef SL_TESTS_BATCH_RUN_H
 #define SL_TESTS_BATCH_RUN_H
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "codelets/optimizer.h"
 #include "tests/fixtures.h"
 #include "tests/running.h"
 #include "tests/runs.h"
+#include "tests/unit.h"
 
 static const struct sl_optimizer_step still = {.method = SL_SGD};
 

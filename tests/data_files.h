@@ -3,24 +3,15 @@
 #ifndef SL_TESTS_DATA_FILES_H
 #define SL_TESTS_DATA_FILES_H
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "core/error.h"
 #include "data/csr.h"
 #include "data/dataset.h"
 #include "data/formats/formats.h"
 #include "data/formats/npy.h"
+#include "tests/unit.h"
 
 struct files {
     char dir[64];

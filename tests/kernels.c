@@ -1,20 +1,14 @@
 #include "tests/kernels.h"
 
 #include <float.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "codelets/bfloat16.h"
 #include "codelets/instructions.h"
 #include "codelets/target.h"
 #include "tests/sample.h"
+#include "tests/unit.h"
 
 /* ---- Numbers ---- */
 

@@ -1,21 +1,12 @@
 #include "tests/operands.h"
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "codelets/bfloat16.h"
 #include "codelets/metrics.h"
 #include "tests/running.h"
 #include "tests/sample.h"
+#include "tests/unit.h"
 
 /* The operand of each task that is held; the number of those made for the next task. */
 enum { NONE = -1 };

@@ -2,18 +2,11 @@
 #ifndef SL_TESTS_OWN_RUN_H
 #define SL_TESTS_OWN_RUN_H
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include <starling.h>
+
+#include "tests/unit.h"
 
 enum { N = 60, COLUMNS = 3, FEATURES = 7, EPOCHS = 12 };
 

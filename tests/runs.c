@@ -1,20 +1,10 @@
 #include "tests/runs.h"
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "core/error.h"
 #include "data/feature_form.h"
 #include "tests/fixtures.h"
 #include "tests/running.h"
+#include "tests/unit.h"
 
 enum { MOST_WORDS = 64 };
 

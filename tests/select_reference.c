@@ -1,15 +1,9 @@
 #include "tests/select_reference.h"
 
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "core/rng.h"
+#include "tests/unit.h"
 
 struct candidate {
     uint64_t number;

@@ -4,21 +4,13 @@
  * The tests vary the number and place of hubs: rows with an entry in most columns. Where the grid
  * is fine enough, hubs are cut along their columns. The tests also vary the grid, with empty tiles,
  * values, blocks and epilogues. tests/mpi.sh tests that ranks do not change a bit. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "codelets/epilogue.h"
 #include "core/error.h"
 #include "core/handle.h"
 #include "graphs/distribution.h"
 #include "tests/kernels.h"
 #include "tests/running.h"
+#include "tests/unit.h"
 
 /* ---- The matrix ---- */
 
@@ -211,9 +203,8 @@ static void check_product(const struct matrix *m, int tiles, int64_t block_cols,
 
 /* ---- All of them ---- */
 
-static void test_products(void **state)
+SL_TEST(test_products)
 {
-    (void)state;
     static struct matrix matrices[] = {
         {.hubs = 1, .hub = {0}, .degree = 1},
         {.hubs = 1, .hub = {ROWS - 1}, .degree = 1, .valued = true},
@@ -238,13 +229,12 @@ static void test_products(void **state)
 
 /* Pieces of hubs have handles in turns: after a few walks, no walk registers one. The handles then
  * serve other tiles. */
-static void test_pieces_take_handles_in_turns(void **state)
+SL_TEST(test_pieces_take_handles_in_turns)
 {
     enum { FIRST = 2 * SL_TEMPORARY_REST, LAST = 50 };
     static struct matrix m = {.hubs = 1, .hub = {300}, .degree = 1};
     struct product p;
     int64_t handles = 0;
-    (void)state;
     make_matrix(&m);
     for (int again = 0; again < 2; again++) {
         make_product(&p, &m, FINE, ROWS, 16);

@@ -139,7 +139,7 @@ static void check_gradients(const struct sl_dataset *data, const char *model, co
     sl_opened_close(&full);
 }
 
-static void test_gradients_add_up(void **state)
+SL_TEST(test_gradients_add_up)
 {
     static const char *const models[] = {
         "--model gcn --layers 3 --dropout 0",
@@ -152,7 +152,6 @@ static void test_gradients_add_up(void **state)
         "--model jknet --layers 3 --dropout 0",
         "--model gcn --layers 3 --jump max --dropout 0",
     };
-    (void)state;
     for (int f = 0; f < FIXTURES; f++) {
         struct sl_dataset data = sl_fixture_open(&fixtures[f]);
         for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
@@ -165,7 +164,7 @@ static void test_gradients_add_up(void **state)
 
 /* Needed rows: the step has the training vertices and no row that they do not depend on. Copies of
  * the fixtures have the first three training vertices alone. */
-static void test_needed_rows(void **state)
+SL_TEST(test_needed_rows)
 {
     static const char *const models[] = {
         "--model gcn --layers 2 --dropout 0",
@@ -175,7 +174,6 @@ static void test_needed_rows(void **state)
         "--model gat --heads 2 --hidden 4 --layers 2 --dropout 0 --attention-dropout 0",
         "--model resgcn --layers 2 --block-norm row --dropout 0",
     };
-    (void)state;
     for (int f = 0; f < FIXTURES; f++) {
         struct sl_dataset data = sl_fixture_open(&fixtures[f]);
         const int64_t count = data.train.count;
@@ -241,13 +239,12 @@ static void check_epoch(struct sl_opened *run, int64_t epoch, double *sets)
     free(count);
 }
 
-static void test_each_vertex_once(void **state)
+SL_TEST(test_each_vertex_once)
 {
     static const char *const batches[] = {"co:1",           "co:4",           "co:6 --max-hop 1",
                                           "clusters:6,2",   "clusters:7,3",   "clusters:5,1",
                                           "clusters:12,12", "clusters:12,11", "co:5 --max-hop 0"};
     double sets[MOST_STEPS];
-    (void)state;
     for (int f = 0; f < FIXTURES; f++) {
         struct sl_dataset data = sl_fixture_open(&fixtures[f]);
         for (size_t k = 0; k < sizeof batches / sizeof *batches; k++) {
@@ -272,11 +269,10 @@ static void list_sets(const struct sl_dataset *data, const char *model, const ch
     sl_opened_close(&run);
 }
 
-static void test_order_of_sets(void **state)
+SL_TEST(test_order_of_sets)
 {
     static const char *const batches[] = {"clusters:12,3", "clusters:10,1", "co:8"};
     struct sl_dataset data = sl_fixture_open(&fixtures[0]);
-    (void)state;
     for (size_t k = 0; k < sizeof batches / sizeof *batches; k++) {
         double one[3][MOST_STEPS] = {{0}}, again[3][MOST_STEPS] = {{0}},
                other[3][MOST_STEPS] = {{0}};
@@ -294,12 +290,11 @@ static void test_order_of_sets(void **state)
 /* ---- Dropout ---- */
 
 /* Updates of one epoch drop other numbers, an update always the same ones. */
-static void test_dropout_of_updates(void **state)
+SL_TEST(test_dropout_of_updates)
 {
     static const char *const models[] = {
         "--dropout 0.5", "--model gat --heads 2 --hidden 4 --dropout 0 --attention-dropout 0.5"};
     struct sl_dataset data = sl_fixture_open(&fixtures[0]);
-    (void)state;
     for (int m = 0; m < 2; m++) {
         struct sl_opened run;
         open_run(&run, &data, models[m], "co:2");
@@ -360,21 +355,19 @@ static void check_updates(const struct sl_dataset *data, const char *batches)
     sl_run_free(&wanted);
 }
 
-static void test_updates_are_counted(void **state)
+SL_TEST(test_updates_are_counted)
 {
     struct sl_dataset data = sl_fixture_open(&fixtures[0]);
-    (void)state;
     check_updates(&data, "co:3");
     check_updates(&data, "clusters:6,2");
     sl_fixture_close(&data);
 }
 
 /* The loss of an epoch is the mean over the training vertices of all its steps. */
-static void test_loss_of_an_epoch(void **state)
+SL_TEST(test_loss_of_an_epoch)
 {
     static const char *const batches[] = {"co:4", "co:7"};
     struct sl_dataset data = sl_fixture_open(&fixtures[0]);
-    (void)state;
     struct sl_run full = sl_run_train(&data, "--epochs 2 --dropout 0 --optimizer sgd --lr 1e-12",
                                       &(struct sl_around){0});
     for (int k = 0; k < 2; k++) {
@@ -417,12 +410,11 @@ static void check_steps(const struct sl_dataset *data, const char *options, cons
 }
 
 /* Sums of bfloat16 have temporary tiles on one rank, and so have products where columns are cut. */
-static void test_handles_and_tags_are_reused(void **state)
+SL_TEST(test_handles_and_tags_are_reused)
 {
     const bool alone = sl_running.ranks == 1;
     struct sl_dataset data = sl_fixture_open(&fixtures[0]);
     char columns[64];
-    (void)state;
     snprintf(columns, sizeof columns, "--dropout 0 --grid 1x%dx1", sl_running.ranks);
     check_steps(&data, "--dropout 0 --distribution halo", "clusters:6,2");
     check_steps(&data, alone ? "--dropout 0 --precision bf16" : columns, "clusters:6,2");
@@ -432,13 +424,12 @@ static void test_handles_and_tags_are_reused(void **state)
 }
 
 /* Evaluations between steps take no tag of a batch. */
-static void test_tags_are_given_back(void **state)
+SL_TEST(test_tags_are_given_back)
 {
     struct sl_dataset data = sl_fixture_open(&fixtures[0]);
     struct sl_report report;
     struct sl_outcome outcome;
     struct sl_opened run;
-    (void)state;
     open_run(&run, &data, "--epochs 2", "clusters:6,2");
     assert_int_equal(sl_report_open(&report, NULL, false, true), 0);
     assert_int_equal(sl_trainer_run(&run.trainer, &report, &outcome), 0);
@@ -459,7 +450,7 @@ static bool stores_transposes(const struct sl_sparse_matrix *features)
 
 /* A directed graph with full sparse features. Training reads the transposes of adjacency and
  * features; evaluations of the validation vertices have none. */
-static void test_validation_has_no_transpose(void **state)
+SL_TEST(test_validation_has_no_transpose)
 {
     static const struct sl_fixture full = {.name = "directed, full sparse features",
                                            .vertices = 200,
@@ -471,7 +462,6 @@ static void test_validation_has_no_transpose(void **state)
                                            .seed = 84};
     struct sl_dataset data = sl_fixture_open(&full);
     struct sl_opened run;
-    (void)state;
     data.val.count = 2; /* few enough for a graph of their own */
     sl_opened_open(&run, &data,
                    sl_run_parse("--hidden 64 --input-dropout 0 --no-cache-aggregate --feature-form "

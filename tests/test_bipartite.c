@@ -1,21 +1,14 @@
 /* The minimum cover of rows and columns (graphs/bipartite.h). Small graphs are compared with all
  * covers, large ones with a flow that searches one path at a time. Both know the one right cover:
  * the one with the most rows. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 
-#include <cmocka.h>
 #include <malloc.h>
 
 #include "core/error.h"
 #include "core/rng.h"
 #include "graphs/bipartite.h"
+#include "tests/unit.h"
 
 static const struct weights {
     int row, col;
@@ -177,10 +170,9 @@ static void compare_with_all(const struct graph *graph)
 }
 
 /* An entry may come twice. */
-static void small_at_random(void **state)
+SL_TEST(small_at_random)
 {
     enum { ROUNDS = 3000 };
-    (void)state;
     for (uint32_t round = 0; round < ROUNDS; round++) {
         const uint64_t key = sl_rng_key(1, SL_RNG_ORDER, round, 0);
         const int32_t all = (int32_t)(round % (MOST + 1)),
@@ -201,10 +193,9 @@ static void small_at_random(void **state)
 }
 
 /* Every graph of three rows and three columns. */
-static void small_all(void **state)
+SL_TEST(small_all)
 {
     enum { SIDE = 3, GRAPHS = 1 << SIDE * SIDE };
-    (void)state;
     for (int pattern = 0; pattern < GRAPHS; pattern++) {
         struct entry entries[SIDE * SIDE];
         int64_t count = 0;
@@ -238,9 +229,8 @@ static void expect(int64_t rows, int64_t cols, const struct entry *entries, int6
     destroy(&graph);
 }
 
-static void without_entries(void **state)
+SL_TEST(without_entries)
 {
-    (void)state;
     expect(0, 0, NULL, 0, (int64_t[][2]){{0, 0}}, 1);
     expect(0, 9, NULL, 0, (int64_t[][2]){{0, 0}}, 1);
     expect(9, 0, NULL, 0, (int64_t[][2]){{0, 0}}, 1);
@@ -250,11 +240,10 @@ static void without_entries(void **state)
 }
 
 /* A row of all columns, a column of all rows, both in one graph, and all entries. */
-static void hubs(void **state)
+SL_TEST(hubs)
 {
     enum { LEAVES = 100000, ROWS = 60, COLS = 90 };
     static struct entry entries[2 * LEAVES];
-    (void)state;
     for (int32_t e = 0; e < LEAVES; e++)
         entries[e] = (struct entry){7, e};
     expect(9, LEAVES, entries, LEAVES, (int64_t[][2]){{1, 0}, {0, LEAVES}}, 2);
@@ -446,9 +435,8 @@ static void draw(uint32_t stream, int64_t rows, int64_t cols, int power)
 }
 
 /* With 2.7 entries a row and a column, paths are long. Uneven sides leave rows or columns over. */
-static void large_at_random(void **state)
+SL_TEST(large_at_random)
 {
-    (void)state;
     draw(0, 9300, 9300, 1);
     compare_with_slow(9300, 9300, large, ENTRIES / 4);
     draw(1, 60000, 60000, 1);
@@ -459,9 +447,8 @@ static void large_at_random(void **state)
     compare_with_slow(30000, 12000, large, ENTRIES);
 }
 
-static void large_power_law(void **state)
+SL_TEST(large_power_law)
 {
-    (void)state;
     for (uint32_t power = 2; power < 4; power++) {
         draw(4 + power, 30000, 50000, (int)power);
         compare_with_slow(30000, 50000, large, ENTRIES);
@@ -479,11 +466,10 @@ static void draw_cycle(int64_t side)
 }
 
 /* A cycle; a path from a column to a row; a path from a row to a row. */
-static void large_path(void **state)
+SL_TEST(large_path)
 {
     enum { SIDE = ENTRIES / 2, SLOW_SIDE = 2000 };
     const int64_t all[][2] = {{SIDE, 0}, {0, SIDE}}, but_one[][2] = {{SIDE, 0}, {0, SIDE - 1}};
-    (void)state;
     draw_cycle(SIDE);
     expect(SIDE, SIDE, large, 2 * SIDE, all, 2);
     expect(SIDE, SIDE, large, 2 * SIDE - 1, all, 2);
@@ -516,10 +502,9 @@ static int64_t make_board(int32_t side, double closed)
     return count;
 }
 
-static void large_board(void **state)
+SL_TEST(large_board)
 {
     enum { SIDE = 120, HALF = SIDE * SIDE / 2 };
-    (void)state;
     for (int percent = 0; percent < 20; percent += 5) {
         const int64_t count = make_board(SIDE, percent / 100.0);
         compare_with_slow(HALF, HALF, large, count);
@@ -529,9 +514,8 @@ static void large_board(void **state)
 /* ---- Order and memory ---- */
 
 /* The cover depends on the graph alone. */
-static void reordered(void **state)
+SL_TEST(reordered)
 {
-    (void)state;
     draw(9, 30000, 40000, 2);
     struct graph graph = create(30000, 40000, large, ENTRIES);
     for (int64_t e = 0; e < ENTRIES / 2; e++) {
@@ -577,11 +561,10 @@ static int cover_within(const struct graph *graph, struct cover *cover, int64_t 
 }
 
 /* Every array is the first one without memory, some time. */
-static void no_memory(void **state)
+SL_TEST(no_memory)
 {
     enum { STEP = 65536 };
     struct rlimit limit;
-    (void)state;
     if (getenv("SL_SANITIZED"))
         skip(); /* AddressSanitizer ends the process where memory ends */
     if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur != RLIM_INFINITY)

@@ -1,19 +1,11 @@
 /* Kernels of an OpenBLAS that does not know the processor: sl_blas_start replaces them, unless the
  * user chose them. The products of the kernels that it takes are right. */
 #include <dlfcn.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "config.h"
 #include SL_CBLAS_HEADER
 #include "core/blas.h"
+#include "tests/unit.h"
 
 static const char variable[] = "OPENBLAS_CORETYPE", oldest[] = "Prescott";
 
@@ -55,9 +47,8 @@ static double multiply(void)
     return worst;
 }
 
-static void replaces(void **state)
+SL_TEST(replaces)
 {
-    (void)state;
     take_oldest();
     unsetenv(variable);
     assert_true(multiply() == 0.0);
@@ -70,9 +61,8 @@ static void replaces(void **state)
     assert_true(multiply() == 0.0);
 }
 
-static void keeps_a_choice(void **state)
+SL_TEST(keeps_a_choice)
 {
-    (void)state;
     take_oldest();
     assert_int_equal(sl_blas_start(1), 0);
     assert_string_equal(name(), oldest);

@@ -1,23 +1,13 @@
 /* The logits of an evaluation by blocks of the hidden layers are the logits of the whole network.
  * Networks have several numbers of layers. Blocks do not divide the units. On several ranks, which
  * tests/submodels.sh starts, parameters that travel take the memory that is planned. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "core/memory.h"
 #include "tests/every.h"
 #include "tests/fixtures.h"
 #include "tests/kernels.h"
 #include "tests/running.h"
 #include "tests/runs.h"
+#include "tests/unit.h"
 #include "train/trainer.h"
 
 static void make(struct sl_opened *made, const struct sl_dataset *data, const char *line)
@@ -120,9 +110,8 @@ static void check(const char *fixture, const char *line, size_t columns, int blo
     check_with(fixture, line, NULL, columns, blocks, tolerance);
 }
 
-static void test_layers(void **state)
+SL_TEST(test_layers)
 {
-    (void)state;
     static const char *const models[] = {
         "--model gcn",
         "--model gcn --product-order gemm --norm row",
@@ -144,9 +133,8 @@ static void test_layers(void **state)
 }
 
 /* Heads stay together: blocks of 4 columns are those of two heads. */
-static void test_attention(void **state)
+SL_TEST(test_attention)
 {
-    (void)state;
     char line[SL_MOST_LINE];
     for (int layers = 2; layers <= 5; layers++) {
         snprintf(line, sizeof line, "--model gat --layers %d --tiles 3 --heads 5 --hidden 2",
@@ -161,9 +149,8 @@ static void test_attention(void **state)
           1e-4);
 }
 
-static void test_residual(void **state)
+SL_TEST(test_residual)
 {
-    (void)state;
     static const char *const models[] = {
         "--model resgcn",
         "--model resgcn --block-norm batch --no-bias",
@@ -186,9 +173,8 @@ static void test_residual(void **state)
     check("directed-weighted", "--model jknet --layers 3 --hidden 13 --precision bf16", 4, 4, 3e-2);
 }
 
-static void test_norms(void **state)
+SL_TEST(test_norms)
 {
-    (void)state;
     static const char *const models[] = {
         "--model gcn --norm-layers row",
         "--model gcn --norm-layers batch",
@@ -211,9 +197,8 @@ static void test_norms(void **state)
           3e-2);
 }
 
-static void test_blocks(void **state)
+SL_TEST(test_blocks)
 {
-    (void)state;
     check("directed-weighted", "--model gcn --layers 4 --hidden 13", 1, 13, 1e-5);
     check("directed-weighted", "--model gcn --layers 4 --hidden 13", 12, 2, 1e-5);
     check("directed-weighted", "--model sage --layers 3 --hidden 12", 4, 3, 1e-5);
@@ -225,17 +210,15 @@ static void test_blocks(void **state)
 }
 
 /* The sums in a file. */
-static void test_store(void **state)
+SL_TEST(test_store)
 {
-    (void)state;
     check_with("directed-weighted", "--layers 4 --hidden 19", sl_running_dir, 4, 5, 1e-5);
 }
 
 /* Grids have columns of ranks, and blocks fewer units than these divide. Each model takes every
  * second distribution; with SL_EVERY=all (make check-every), all. */
-static void test_ranks(void **state)
+SL_TEST(test_ranks)
 {
-    (void)state;
     static const char *const distributions[] = {
         "1d", "halo", "vertex-cut", "2d --grid 1x2x1", "2d --grid 2x2x1", "3d --grid 1x2x2"};
     static const char *const models[] = {
@@ -269,9 +252,8 @@ static void test_ranks(void **state)
 /* On two ranks alone. Shards are large, and blocks small: without a limit, 25 times as much and
  * more travels. Messages are freed a little after they have arrived: on a loaded machine, up to 5.5
  * times as much. */
-static void test_travelling(void **state)
+SL_TEST(test_travelling)
 {
-    (void)state;
     enum { COLUMNS = 250 };
     if (sl_running.ranks > 2)
         return;

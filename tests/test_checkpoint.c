@@ -2,23 +2,15 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <glob.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "core/error.h"
 #include "tests/fixtures.h"
 #include "tests/running.h"
+#include "tests/unit.h"
 #include "train/trainer.h"
 
 /* ---- Files ---- */
@@ -116,9 +108,8 @@ static void assert_refused(const char *path, const char *what)
     assert_null(checkpoint.description);
 }
 
-static void test_round_trip(void **state)
+SL_TEST(test_round_trip)
 {
-    (void)state;
     const char *path = sl_running_path("model");
     write_sample(path);
     assert_true(reads_as_sample(path));
@@ -128,9 +119,8 @@ static void test_round_trip(void **state)
     unlink(path);
 }
 
-static void test_find(void **state)
+SL_TEST(test_find)
 {
-    (void)state;
     struct sl_checkpoint checkpoint = sample();
     assert_int_equal(sl_checkpoint_find(&checkpoint, "layer0.best")->rows, 3);
     assert_null(sl_checkpoint_find(&checkpoint, "layer0"));
@@ -140,9 +130,8 @@ static void test_find(void **state)
 }
 
 /* The layout that other tools read: length, JSON, data at a multiple of 64 bytes. */
-static void test_layout(void **state)
+SL_TEST(test_layout)
 {
-    (void)state;
     const char *path = sl_running_path("model");
     size_t size;
     write_sample(path);
@@ -167,9 +156,8 @@ static void test_layout(void **state)
     unlink(path);
 }
 
-static void test_truncated(void **state)
+SL_TEST(test_truncated)
 {
-    (void)state;
     const char *path = sl_running_path("model");
     size_t size;
     write_sample(path);
@@ -191,9 +179,8 @@ static void put_byte(int file, size_t at, int byte)
 }
 
 /* One byte is wrong: the file is refused, or it still says the same. */
-static void test_damaged(void **state)
+SL_TEST(test_damaged)
 {
-    (void)state;
     static const int flips[] = {0x01, 0x02, 0x03, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0x7f, 0xff};
     const char *path = sl_running_path("model");
     size_t size, silent = 0;
@@ -233,9 +220,8 @@ static void write_safetensors(const char *path, const char *header, size_t data)
     write_bytes(path, bytes, 8 + length + data);
 }
 
-static void test_foreign(void **state)
+SL_TEST(test_foreign)
 {
-    (void)state;
     static const char *const headers[] = {
         "{}",
         "[]",
@@ -278,9 +264,8 @@ static void test_foreign(void **state)
 }
 
 /* Another program need not know the checksum. A wrong one is refused. */
-static void test_no_checksum(void **state)
+SL_TEST(test_no_checksum)
 {
-    (void)state;
     static const char *const checksums[] = {"", ",\"crc32\":\"00000000\"", ",\"crc32\":null",
                                             ",\"crc32\":0"};
     const char *path = sl_running_path("no-checksum");
@@ -306,9 +291,8 @@ static void test_no_checksum(void **state)
 }
 
 /* Sizes and offsets that would overflow or point outside the file. */
-static void test_wild_offsets(void **state)
+SL_TEST(test_wild_offsets)
 {
-    (void)state;
     static const char *const tensors[] = {
         "[2,2],\"data_offsets\":[0,32]",
         "[2,2],\"data_offsets\":[16,32]",
@@ -345,9 +329,8 @@ static void test_wild_offsets(void **state)
 
 /* Tensors that lie on each other: a small file would take any memory. The order of a header's
  * members means nothing. */
-static void test_layouts(void **state)
+SL_TEST(test_layouts)
 {
-    (void)state;
     static const char HEAD[] =
         "\"__metadata__\":{\"format\":\"starling-checkpoint-1\",\"description\":\"{}\"}";
     static const char *const second[] = {"[0,16]", "[4,20]", "[12,28]", "[16,32]"};
@@ -390,9 +373,8 @@ static int write_with_limit(const struct sl_checkpoint *checkpoint, const char *
     return code;
 }
 
-static void test_full_disk(void **state)
+SL_TEST(test_full_disk)
 {
-    (void)state;
     const char *path = sl_running_path("model");
     struct sl_checkpoint next = {.description = json_pack("{s:i}", "epoch", 13)};
     float *data = sl_checkpoint_add(&next, "layer0.parameters", 100, 100);
@@ -412,9 +394,8 @@ static void test_full_disk(void **state)
     unlink(path);
 }
 
-static void test_unwritable(void **state)
+SL_TEST(test_unwritable)
 {
-    (void)state;
     struct sl_checkpoint checkpoint = sample();
     char longer[6000];
     assert_int_equal(sl_checkpoint_write(&checkpoint, sl_running_path("none/model")),

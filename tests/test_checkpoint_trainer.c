@@ -1,17 +1,8 @@
 /* Checkpoints of trainers: what a trainer takes, and refuses, from a checkpoint. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "core/error.h"
 #include "tests/fixtures.h"
 #include "tests/running.h"
+#include "tests/unit.h"
 #include "train/trainer.h"
 
 static struct sl_config configuration(const char *hidden, const char *layers, const char *bias)
@@ -55,9 +46,8 @@ static void save_model(const struct sl_dataset *data, const char *path)
     sl_options_free(sl_config_options, &config);
 }
 
-static void test_configuration_kept(void **state)
+SL_TEST(test_configuration_kept)
 {
-    (void)state;
     struct sl_dataset data = sl_fixture_open(sl_fixture_find("directed-weighted"));
     struct sl_checkpoint checkpoint;
     struct sl_config config = configuration("1", "1", "no");
@@ -85,9 +75,8 @@ static void test_configuration_kept(void **state)
 }
 
 /* A checkpoint of another network than this dataset and configuration ask for. */
-static void test_other_shapes(void **state)
+SL_TEST(test_other_shapes)
 {
-    (void)state;
     static const struct {
         const char *fixture, *hidden, *layers, *bias, *names;
     } others[] = {
@@ -114,9 +103,8 @@ static void test_other_shapes(void **state)
 }
 
 /* The state of another optimizer starts from 0; all else is loaded. */
-static void test_other_optimizer(void **state)
+SL_TEST(test_other_optimizer)
 {
-    (void)state;
     static const char *const pairs[][2] = {{"sgd", "adam"}, {"adam", "sgd"}, {"adam", "adamw"}};
     struct sl_dataset data = sl_fixture_open(sl_fixture_find("directed-weighted"));
     for (size_t p = 0; p < sizeof pairs / sizeof *pairs; p++) {
@@ -150,9 +138,8 @@ static void test_other_optimizer(void **state)
 }
 
 /* Weights alone, as of another program: they are taken, and the optimizer's state starts from 0. */
-static void test_weights_alone(void **state)
+SL_TEST(test_weights_alone)
 {
-    (void)state;
     struct sl_dataset data = sl_fixture_open(sl_fixture_find("directed-weighted"));
     struct sl_config config = configuration("5", "2", "yes");
     struct sl_checkpoint checkpoint, weights, again;
@@ -180,9 +167,8 @@ static void test_weights_alone(void **state)
 }
 
 /* Every tensor is needed, and the epoch. */
-static void test_incomplete(void **state)
+SL_TEST(test_incomplete)
 {
-    (void)state;
     struct sl_dataset data = sl_fixture_open(sl_fixture_find("directed-weighted"));
     struct sl_config config = configuration("5", "2", "yes");
     struct sl_checkpoint checkpoint;
@@ -232,9 +218,8 @@ static struct sl_checkpoint with_old_names(const struct sl_checkpoint *checkpoin
 }
 
 /* A checkpoint with old names loads, and is saved again under new names. */
-static void test_old_names(void **state)
+SL_TEST(test_old_names)
 {
-    (void)state;
     struct sl_dataset data = sl_fixture_open(sl_fixture_find("directed-weighted"));
     struct sl_config config = configuration("5", "2", "yes");
     struct sl_checkpoint checkpoint, again;
@@ -263,9 +248,8 @@ static void test_old_names(void **state)
 
 /* No option whose default is a value is null afterwards, though null is what the checkpoint says.
  */
-static void test_null_options(void **state)
+SL_TEST(test_null_options)
 {
-    (void)state;
     struct sl_config config = configuration("5", "2", "yes");
     int refused = 0;
     for (const struct sl_option *option = sl_config_options; option->name; option++) {
@@ -283,9 +267,8 @@ static void test_null_options(void **state)
 }
 
 /* Counters of the description that no run has written. */
-static void test_wild_counters(void **state)
+SL_TEST(test_wild_counters)
 {
-    (void)state;
     static const struct {
         const char *name, *value; /* JSON */
         int code;

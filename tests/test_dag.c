@@ -1,17 +1,9 @@
 /* The picture of tasks (core/dag.h): nodes, and arrows from the last one that wrote a tile. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "core/dag.h"
 #include "core/error.h"
+#include "tests/unit.h"
 
 static char path[] = "/tmp/test_dag_XXXXXX";
 
@@ -43,9 +35,8 @@ static void add(const char *name, const void *tile, unsigned access)
     sl_dag_touch(tile, access);
 }
 
-static void test_arrows(void **state)
+SL_TEST(test_arrows)
 {
-    (void)state;
     const char x = 0, y = 0;
     add("starling_before", &x, SL_DAG_WRITES); /* nothing is drawn yet */
     sl_dag_begin();
@@ -73,9 +64,8 @@ static void test_arrows(void **state)
 }
 
 /* The next picture knows nothing of the one before it, however many tasks and tiles. */
-static void test_again(void **state)
+SL_TEST(test_again)
 {
-    (void)state;
     static const char tiles[1000];
     sl_dag_begin();
     add("reads", &tiles[0], SL_DAG_READS);
@@ -89,9 +79,8 @@ static void test_again(void **state)
     free(text);
 }
 
-static void test_refused(void **state)
+SL_TEST(test_refused)
 {
-    (void)state;
     sl_dag_begin();
     sl_dag_end();
     assert_int_equal(sl_dag_write("/nowhere/at/all"), SL_ERR_SYSTEM);

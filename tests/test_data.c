@@ -112,9 +112,8 @@ static const struct published {
     {"converted_ogb_cora/raw/edge.csv.gz", 2708, 5278, 2708, 0, 0, false, false},
 };
 
-static void test_published_files(void **state)
+SL_TEST(test_published_files)
 {
-    (void)state;
     const char *root = shared_data();
     for (size_t k = 0; k < sizeof published / sizeof *published; k++) {
         const struct published *p = &published[k];
@@ -140,9 +139,8 @@ static void test_published_files(void **state)
 
 /* The published archive and our layout's copy of it, made by another program, are the same graph.
  */
-static void test_archive_equals_layout(void **state)
+SL_TEST(test_archive_equals_layout)
 {
-    (void)state;
     const char *root = shared_data();
     char path[1024];
     struct sl_dataset archive, layout;
@@ -165,9 +163,8 @@ static void test_archive_equals_layout(void **state)
     sl_dataset_close(&layout);
 }
 
-static void test_pickled_archive(void **state)
+SL_TEST(test_pickled_archive)
 {
-    (void)state;
     char path[1024];
     snprintf(path, sizeof path, "%s/original/amazon_photo_object_npz/amazon_photo.npz",
              shared_data());

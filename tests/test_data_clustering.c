@@ -73,9 +73,8 @@ static void assert_coefficients(const struct sl_csr *a, double *worst)
     sl_clustering_free(&c);
 }
 
-static void test_coefficients(void **state)
+SL_TEST(test_coefficients)
 {
-    (void)state;
     const struct {
         int64_t vertices;
         double degree;
@@ -92,9 +91,8 @@ static void test_coefficients(void **state)
 }
 
 /* Samples look at all pairs: 3000 stars of four rays, the first two of which are joined. */
-static void test_samples(void **state)
+SL_TEST(test_samples)
 {
-    (void)state;
     static const int edges[][2] = {{0, 1}, {0, 2}, {0, 3}, {0, 4}, {1, 2}};
     struct sl_triples triples = {0};
     struct sl_block *blocks = NULL;
@@ -116,9 +114,8 @@ static void test_samples(void **state)
     sl_block_free_all(&blocks);
 }
 
-static void test_threads_change_no_coefficient(void **state)
+SL_TEST(test_threads_change_no_coefficient)
 {
-    (void)state;
     struct sl_dataset data;
     struct sl_clustering one, many;
     community(3000, 20, &data);
@@ -328,9 +325,8 @@ static void test_profile_is_kept(void **state)
 }
 
 /* Up to a thirteenth of all that there could be. */
-static void test_scale_multiplies_edges(void **state)
+SL_TEST(test_scale_multiplies_edges)
 {
-    (void)state;
     struct sl_dataset from, data;
     cliques(false, &from);
     for (double scale = 0.5; scale <= 16.0; scale *= 2.0) {
@@ -341,9 +337,8 @@ static void test_scale_multiplies_edges(void **state)
     sl_dataset_close(&from);
 }
 
-static void test_directions_weights_and_loops_are_ignored(void **state)
+SL_TEST(test_directions_weights_and_loops_are_ignored)
 {
-    (void)state;
     struct sl_dataset from, messy, one, other;
     cliques(false, &from);
     cliques(true, &messy);
@@ -357,9 +352,8 @@ static void test_directions_weights_and_loops_are_ignored(void **state)
     sl_dataset_close(&other);
 }
 
-static void test_threads_change_nothing(void **state)
+SL_TEST(test_threads_change_nothing)
 {
-    (void)state;
     struct sl_dataset from, one, many;
     cliques(false, &from);
     bter(&from, 2.0, 5, 1, &one);
@@ -377,9 +371,8 @@ static void test_threads_change_nothing(void **state)
 }
 
 /* A dense graph has triangles by chance, too. */
-static void test_triangles_by_chance_count(void **state)
+SL_TEST(test_triangles_by_chance_count)
 {
-    (void)state;
     struct sl_dataset from, data;
     community(3000, 20, &from);
     bter(&from, 16.0, 1, 0, &data);
@@ -408,9 +401,8 @@ static void make_odd(int64_t centres, int64_t clique, struct sl_dataset *data)
 /* Graphs whose shape blocks and edges to anywhere cannot have still give a graph of the right
  * density. In fans, centres are joined to all pairs of a matching: blocks could make all triangles,
  * but nothing would be left for the degrees of the centres. */
-static void test_odd_graphs(void **state)
+SL_TEST(test_odd_graphs)
 {
-    (void)state;
     static const struct {
         const char *name;
         int64_t centres, clique;
@@ -432,9 +424,8 @@ static void test_odd_graphs(void **state)
 }
 
 /* Neighbours are close together by number no more than by chance. */
-static void test_order_is_random(void **state)
+SL_TEST(test_order_is_random)
 {
-    (void)state;
     struct sl_dataset from, data;
     double close = 0.0;
     make_odd(0, 30, &from);
@@ -447,9 +438,8 @@ static void test_order_is_random(void **state)
     sl_dataset_close(&from);
 }
 
-static void test_refusals(void **state)
+SL_TEST(test_refusals)
 {
-    (void)state;
     struct sl_dataset community_graph, none, loops;
     struct sl_triples triples = {0};
     make_dataset(&triples, 7, true, &none);

@@ -194,9 +194,8 @@ static void test_masks(void **state)
 /* ---- Fortran order ---- */
 
 /* An array of nothing has no address. */
-static void test_nothing(void **state)
+SL_TEST(test_nothing)
 {
-    (void)state;
     const struct sl_npy none = sl_npy_view("none", SL_NPY_INT64, 1, 0, 0, NULL);
     int64_t out[] = {7};
     assert_int_equal(sl_npy_copy(&none, SL_NPY_INT64, 0, 0, out), SL_OK);
@@ -569,13 +568,12 @@ static void test_splits_of_ordered_files(void **state)
     assert_memory_equal(plain, stored, sizeof plain);
 }
 
-static void test_split_rules(void **state)
+SL_TEST(test_split_rules)
 {
     static const char *const wrong[] = {"",           "20",        "20/30",       "20/30/all",
                                         "60/20/20/",  "60/20/21",  "0/50/50",     "a/b/c",
                                         "1.5/2/rest", "-1/2/rest", "20/30/rest/", "1e1/2/3"};
     struct sl_split_rule rule;
-    (void)state;
     for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
         assert_int_equal(sl_split_rule_parse(wrong[k], 0, &rule), SL_ERR_USAGE);
         assert_non_null(strstr(sl_error_message(), "--split"));

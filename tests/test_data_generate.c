@@ -81,9 +81,8 @@ static void test_generator_is_learnable(void **state)
     sl_dataset_close(&data);
 }
 
-static void test_generator_is_deterministic(void **state)
+SL_TEST(test_generator_is_deterministic)
 {
-    (void)state;
     struct sl_community_options options = SL_COMMUNITY_DEFAULTS;
     struct sl_dataset a, b;
     assert_int_equal(sl_generate_community(&options, &a), SL_OK);
@@ -101,9 +100,8 @@ static void test_generator_is_deterministic(void **state)
     sl_dataset_close(&b);
 }
 
-static void test_generator_limits(void **state)
+SL_TEST(test_generator_limits)
 {
-    (void)state;
     const struct sl_community_options legal_options[] = {
         {.vertices = 1, .classes = 1, .features = 1},
         {.vertices = 2, .classes = 2, .features = 3, .degree = 1, .homophily = 1},

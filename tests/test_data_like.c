@@ -22,9 +22,8 @@ static void count_call(void *context, int64_t i)
     atomic_fetch_add(&calls[i], 1);
 }
 
-static void test_parallel_loop(void **state)
+SL_TEST(test_parallel_loop)
 {
-    (void)state;
     for (int threads = 0; threads < 6; threads++)
         for (int64_t count = 0; count < 50; count += 7) {
             atomic_int calls[50] = {0};
@@ -42,9 +41,8 @@ static void count_range(void *context, int64_t begin, int64_t end)
         count_call(context, i);
 }
 
-static void test_parallel_ranges(void **state)
+SL_TEST(test_parallel_ranges)
 {
-    (void)state;
     const int64_t counts[] = {0, 1, 4095, 4096, 4097, 9000};
     for (size_t k = 0; k < 6; k++) {
         atomic_int *calls = calloc(9001, sizeof *calls);
@@ -55,9 +53,8 @@ static void test_parallel_ranges(void **state)
     }
 }
 
-static void test_permutation(void **state)
+SL_TEST(test_permutation)
 {
-    (void)state;
     const uint32_t counts[] = {1, 2, 3, 64, 65, 1000};
     for (size_t k = 0; k < 6; k++) {
         bool seen[1000] = {false};
@@ -78,9 +75,8 @@ static struct sl_csr draw_graph(const struct sl_draw_graph *graph, struct sl_blo
 }
 
 /* Every pair is joined as often as its weights say: within 4.5 standard deviations. */
-static void test_graph_probabilities(void **state)
+SL_TEST(test_graph_probabilities)
 {
-    (void)state;
     enum { N = 7, DRAWS = 4000 };
     const int32_t community[N] = {1, 0, 1, 3, 0, 1, 0};
     const float inside[N] = {1.0f, 0.5f, 2.0f, 3.0f, 0.0f, 0.3f, 1.5f};
@@ -114,9 +110,8 @@ static void test_graph_probabilities(void **state)
         }
 }
 
-static void test_graph_without_edges(void **state)
+SL_TEST(test_graph_without_edges)
 {
-    (void)state;
     const int32_t community[200] = {0};
     const float none[200] = {0};
     for (int64_t n = 1; n <= 200; n += 199) {
@@ -130,9 +125,8 @@ static void test_graph_without_edges(void **state)
 
 /* Weights give every vertex its target; those that would need more than the others have stay
  * finite, and so does the time to draw by them. */
-static void test_weights(void **state)
+SL_TEST(test_weights)
 {
-    (void)state;
     const struct {
         double few, few_target, many, many_target;
         bool possible;
@@ -204,9 +198,8 @@ static void check_relations(struct sl_dataset *data)
     }
 }
 
-static void test_shapes(void **state)
+SL_TEST(test_shapes)
 {
-    (void)state;
     const struct {
         const char *name;
         double scale;
@@ -263,9 +256,8 @@ static double top_share(const struct sl_csr *a)
 
 /* Published: products' median degree is 26, arxiv's 6; the largest degrees are cut at half of the
  * vertices that are left. */
-static void test_degrees(void **state)
+SL_TEST(test_degrees)
 {
-    (void)state;
     struct sl_dataset data;
     struct sl_graph_statistics s;
     like("arxiv", 0.2, 3, 0, &data);
@@ -291,9 +283,8 @@ static void test_degrees(void **state)
 }
 
 /* A permutation of the vertices: neighbours by number are of the same class by chance only. */
-static void test_order_is_random(void **state)
+SL_TEST(test_order_is_random)
 {
-    (void)state;
     struct sl_dataset data;
     like("arxiv", 0.05, 1, 0, &data);
     int64_t same = 0;
@@ -321,9 +312,8 @@ static void test_threads_change_nothing(void **state)
     sl_dataset_close(&one);
 }
 
-static void test_refusals(void **state)
+SL_TEST(test_refusals)
 {
-    (void)state;
     const struct {
         struct sl_like_options options;
         const char *says;

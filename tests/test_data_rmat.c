@@ -62,9 +62,8 @@ static void assert_quarters(const struct sl_dataset *data, const double p[4], do
     }
 }
 
-static void test_quarters(void **state)
+SL_TEST(test_quarters)
 {
-    (void)state;
     const double wanted[][4] = {{0.57, 0.19, 0.19, 0.05}, {0.3, 0.4, 0.1, 0.2}};
     for (int k = 0; k < 4; k++) {
         struct sl_rmat_options options = natural(LEVELS, 0.25);
@@ -84,9 +83,8 @@ static void test_quarters(void **state)
 /* --- Graphs --- */
 
 /* In a graph whose draws are mostly duplicates, every pair is as frequent as its probability. */
-static void test_density(void **state)
+SL_TEST(test_density)
 {
-    (void)state;
     enum { N = 64 };
     double wanted = 0.0, found = 0.0;
     const double p[2][2] = {{0.57, 0.19}, {0.19, 0.05}};
@@ -153,9 +151,8 @@ static void test_permutation(void **state)
 
 /* Classes of about equal size, in every split and by neighbours as by chance; columns of mean 0 and
  * variance 1. */
-static void test_random_vertices(void **state)
+SL_TEST(test_random_vertices)
 {
-    (void)state;
     enum { CLASSES = 4, FEATURES = 20 };
     struct sl_rmat_options options = natural(12, 16);
     struct sl_dataset data;
@@ -188,9 +185,8 @@ static void test_random_vertices(void **state)
     sl_dataset_close(&data);
 }
 
-static void test_extremes(void **state)
+SL_TEST(test_extremes)
 {
-    (void)state;
     const struct {
         int64_t scale;
         double edge_factor, a, b, c;
@@ -224,9 +220,8 @@ static void test_extremes(void **state)
 }
 
 /* Several chunks of edges, and a last one that is not full. */
-static void test_threads_change_nothing(void **state)
+SL_TEST(test_threads_change_nothing)
 {
-    (void)state;
     for (int directed = 0; directed < 2; directed++) {
         struct sl_rmat_options options = SL_RMAT_DEFAULTS;
         struct sl_dataset one, many;
@@ -252,9 +247,8 @@ static void test_threads_change_nothing(void **state)
     }
 }
 
-static void test_refusals(void **state)
+SL_TEST(test_refusals)
 {
-    (void)state;
     const struct {
         struct sl_rmat_options options;
         const char *says;

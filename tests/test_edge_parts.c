@@ -55,9 +55,8 @@ static void assert_even(const struct sl_csr *graph, int parts, const int32_t *pa
         assert_true((double)load[p] <= 1.03 * (double)nnz / parts + 3.0);
 }
 
-static void test_any_graph(void **state)
+SL_TEST(test_any_graph)
 {
-    (void)state;
     for (int f = 0; f < sl_fixture_count; f++) {
         struct sl_dataset data = sl_fixture_open(&sl_fixtures[f]);
         const size_t bytes = ((size_t)entries(&data) + 1) * sizeof(int32_t);
@@ -103,9 +102,8 @@ static void assert_good(const struct sl_dataset *data, int parts, const int32_t 
         fail_msg("%d parts: %.3f clones, at random %.3f", parts, report.replication, report.random);
 }
 
-static void test_power_law(void **state)
+SL_TEST(test_power_law)
 {
-    (void)state;
     for (int c = 0; c < 2 * CUTS; c++) {
         struct sl_dataset data = rmat(c % 2 == 0);
         const size_t bytes = (size_t)entries(&data) * sizeof(int32_t);
@@ -124,9 +122,8 @@ static void test_power_law(void **state)
 }
 
 /* With equal degrees there is less to gain, but no method has more clones than a coin. */
-static void test_like_degrees(void **state)
+SL_TEST(test_like_degrees)
 {
-    (void)state;
     struct sl_community_options options = SL_COMMUNITY_DEFAULTS;
     struct sl_edge_parts_report report;
     struct sl_dataset data;
@@ -150,9 +147,8 @@ static void test_like_degrees(void **state)
 }
 
 /* Parts that edges get by a coin have the clones that the formula says. */
-static void test_random_expectation(void **state)
+SL_TEST(test_random_expectation)
 {
-    (void)state;
     enum { PARTS = 8 };
     struct sl_edge_parts_report report;
     struct sl_dataset data = rmat(true);
@@ -170,9 +166,8 @@ static void test_random_expectation(void **state)
 }
 
 /* A star is split at its middle alone, and two stars of the same size are not split. */
-static void test_stars(void **state)
+SL_TEST(test_stars)
 {
-    (void)state;
     enum { LEAVES = 100, N = 2 * LEAVES + 2 };
     int64_t indptr[N + 1] = {0};
     int32_t indices[4 * LEAVES], part[4 * LEAVES];
@@ -198,9 +193,8 @@ static void test_stars(void **state)
 /* ---- Edges that follow vertices ---- */
 
 /* An edge is where one of its ends is; only ends of edges between two parts have clones. */
-static void test_follow(void **state)
+SL_TEST(test_follow)
 {
-    (void)state;
     for (int f = 0; f < sl_fixture_count; f++) {
         struct sl_dataset data = sl_fixture_open(&sl_fixtures[f]);
         const struct sl_csr *graph = &data.adjacency;
@@ -228,9 +222,8 @@ static void test_follow(void **state)
 /* ---- The report ---- */
 
 /* The path 0 - 1 - 2 and 3 alone: edge 0 - 1 here, the other one there. */
-static void test_report(void **state)
+SL_TEST(test_report)
 {
-    (void)state;
     static const int64_t indptr[] = {0, 1, 3, 4, 4};
     static const int32_t indices[] = {1, 0, 2, 1}, part[] = {0, 0, 1, 1};
     struct sl_edge_parts_report report;

@@ -1,21 +1,12 @@
 /* Training runs that should be alike: whatever the scheduler, the workers, the tiles, the blocks
  * and the instructions are, and in whatever form the features come. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "codelets/instructions.h"
 #include "core/error.h"
 #include "data/generate/generate_community.h"
 #include "tests/fixtures.h"
 #include "tests/running.h"
 #include "tests/runs.h"
+#include "tests/unit.h"
 
 static const double TILES = 1e-4, FORMS = 1e-5;
 
@@ -66,9 +57,8 @@ static void check_again(const struct sl_dataset *data, const struct sl_run *firs
     }
 }
 
-static void test_schedulers(void **state)
+SL_TEST(test_schedulers)
 {
-    (void)state;
     static const char *const schedulers[] = {"eager", "lws", "prio", "dmda"};
     struct sl_dataset data = community();
     struct sl_run first[LINES];
@@ -90,9 +80,8 @@ static void test_schedulers(void **state)
 }
 
 /* Another cut adds up in another order. */
-static void test_tiles(void **state)
+SL_TEST(test_tiles)
 {
-    (void)state;
     struct sl_dataset data = community();
     struct sl_run first = sl_run_train(&data, "--epochs 30 --tiles 1", &(struct sl_around){0});
     static const int tiles[] = {0, 2, 5, 13};
@@ -107,9 +96,8 @@ static void test_tiles(void **state)
     sl_dataset_close(&data);
 }
 
-static void test_tile_per_vertex(void **state)
+SL_TEST(test_tile_per_vertex)
 {
-    (void)state;
     struct sl_run one = sl_run_train_fixture("directed-weighted", "--epochs 30 --tiles 1");
     struct sl_run all = sl_run_train_fixture("directed-weighted", "--epochs 30 --tiles 53");
     struct sl_run more = sl_run_train_fixture("directed-weighted", "--epochs 30 --tiles 1000");
@@ -142,9 +130,8 @@ static void check_blocks(const struct sl_dataset *data, const char *line)
     sl_run_free(&usual);
 }
 
-static void test_blocks(void **state)
+SL_TEST(test_blocks)
 {
-    (void)state;
     static const char *const fixtures[] = {"directed-weighted", "undirected", "isolated"};
     for (int f = 0; f < 3; f++) {
         struct sl_dataset data = sl_fixture_open(sl_fixture_find(fixtures[f]));
@@ -161,9 +148,8 @@ static void test_blocks(void **state)
 }
 
 /* Sums in pieces end as the same bfloat16 numbers as sums at once. */
-static void test_blocks_bfloat16(void **state)
+SL_TEST(test_blocks_bfloat16)
 {
-    (void)state;
     static const char *const fixtures[] = {"directed-weighted", "identity"};
     for (int f = 0; f < 2; f++) {
         struct sl_dataset data = sl_fixture_open(sl_fixture_find(fixtures[f]));
@@ -191,9 +177,8 @@ static void check_bfloat16(const struct sl_dataset *data, const char *line)
     sl_run_free(&half);
 }
 
-static void test_bfloat16(void **state)
+SL_TEST(test_bfloat16)
 {
-    (void)state;
     static const char *const fixtures[] = {"directed-weighted", "undirected", "isolated",
                                            "identity"};
     for (int f = 0; f < 4; f++) {
@@ -230,9 +215,8 @@ static void check_instructions(const struct sl_dataset *data, const char *line)
     sl_run_free(&best);
 }
 
-static void test_instructions(void **state)
+SL_TEST(test_instructions)
 {
-    (void)state;
     struct sl_dataset data = sl_fixture_open(sl_fixture_find("directed-weighted"));
     check_instructions(&data, "--epochs 20 --tiles 3 --layers 3 --hidden 21");
     sl_fixture_close(&data);
@@ -300,9 +284,8 @@ static void check_full(const char *fixture, const char *line)
     sl_fixture_close(&data);
 }
 
-static void test_feature_forms(void **state)
+SL_TEST(test_feature_forms)
 {
-    (void)state;
     static const char *const few[] = {"undirected-weighted", "directed",
                                       "directed-weighted-self-loops"},
                              *const full[] = {"undirected", "directed-weighted", "self-loops"},

@@ -202,9 +202,8 @@ static void test_nan(void **state)
 }
 
 /* A sample of many features has other rows than those that are full. */
-static void test_sample(void **state)
+SL_TEST(test_sample)
 {
-    (void)state;
     enum { ROWS = 40000, WIDTH = 256 };
     float *x = calloc((size_t)ROWS * WIDTH, sizeof *x);
     struct sl_source source = {.path = (char[]){"large"},
@@ -252,12 +251,11 @@ static float half_cell(int64_t v, int64_t j)
 }
 
 /* A table with columns that are mostly 0 is no bag of words, unless the files say so. */
-static void test_table(void **state)
+SL_TEST(test_table)
 {
     static float x[N * F];
     struct sl_source source;
     struct sl_dataset data = make_ring(x);
-    (void)state;
     fill(x, cell);
     assert_int_equal(sl_source_of(&data, &source), 0);
     assert_int_equal(source.feature_form, SL_FEATURES_DENSE);
@@ -305,7 +303,7 @@ static void expect_moments(const struct sl_source *source, const float *x, const
 }
 
 /* Features that are stored as CSR, or read so, are standardised as dense ones are. */
-static void test_sparse_moments(void **state)
+SL_TEST(test_sparse_moments)
 {
     static float x[N * F];
     static const int64_t some[] = {3, 59, 17, 18, 41};
@@ -314,7 +312,6 @@ static void test_sparse_moments(void **state)
     struct sl_dataset data = make_ring(x);
     struct sl_runtime alone = {.ranks = 1};
     struct sl_block *blocks = NULL;
-    (void)state;
     fill(x, shift_cell);
     data.val = data.test = (struct sl_index_set){NULL, 0};
     data.train = (struct sl_index_set){some, 5};
@@ -338,7 +335,7 @@ static void test_sparse_moments(void **state)
 }
 
 /* Over the training vertices: a list, a mask, or those that a rule draws. */
-static void test_moments(void **state)
+SL_TEST(test_moments)
 {
     static float x[N * F];
     static const int64_t some[] = {3, 59, 17, 18, 41};
@@ -371,7 +368,6 @@ static void test_moments(void **state)
     assert_int_equal(sl_columns_standardize(&alone, &source), SL_ERR_DATA);
     assert_non_null(strstr(sl_error_message(), "there is no training vertex"));
     sl_source_close(&source);
-    (void)state;
 }
 
 /* ---- Selections ---- */
@@ -396,12 +392,11 @@ static void check_selection(const struct sl_source *source, const int64_t *inner
     sl_selection_free(&selection);
 }
 
-static void test_selection(void **state)
+SL_TEST(test_selection)
 {
     static float x[N * F];
     static const int64_t inner[] = {50, 3, 17, 4};
     struct sl_source source;
-    (void)state;
     fill(x, item);
     const struct sl_dataset data = make_ring(x);
     assert_int_equal(sl_source_of(&data, &source), 0);

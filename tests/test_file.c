@@ -1,20 +1,13 @@
 /* Files that appear whole or not at all, whatever their names lead to. */
 #include <dirent.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "core/error.h"
 #include "core/file.h"
+#include "tests/unit.h"
 
 /* A fresh directory is the current one during a test. */
 static int enter(void **state)
@@ -56,9 +49,8 @@ static bool is_link(const char *path)
 }
 
 /* Links stay, whether they point to a file, to another link or to nothing yet. */
-static void test_links(void **state)
+SL_TEST(test_links)
 {
-    (void)state;
     char absolute[64];
     assert_int_equal(mkdir("far", 0777), 0);
     snprintf(absolute, sizeof absolute, "%s/far/b", (const char *)*state);
@@ -83,9 +75,8 @@ static void test_links(void **state)
 }
 
 /* A write to a FIFO or a folder fails, and changes nothing. */
-static void test_other_kinds(void **state)
+SL_TEST(test_other_kinds)
 {
-    (void)state;
     static const char *const names[] = {"fifo", "to-fifo", "folder"};
     assert_int_equal(mkfifo("fifo", 0666), 0);
     assert_int_equal(symlink("fifo", "to-fifo"), 0);
@@ -99,9 +90,8 @@ static void test_other_kinds(void **state)
     assert_true(S_ISFIFO(status.st_mode));
 }
 
-static void test_same(void **state)
+SL_TEST(test_same)
 {
-    (void)state;
     static const struct {
         const char *a, *b;
         bool same;
@@ -138,9 +128,8 @@ static bool is_there(const char *name)
 }
 
 /* Temporary files and folders without a writer go; all else stays. */
-static void test_stale(void **state)
+SL_TEST(test_stale)
 {
-    (void)state;
     static const char *const kept[] = {
         "y.01234567.tmp", "x.01234567.tmp.npy", "x.0123456g.tmp", "x..tmp",
         "x.tmp",          "x.4711.tmp",         "x.0123abcde.tmp"};
@@ -173,9 +162,8 @@ static void test_stale(void **state)
 }
 
 /* Two writers of one file have a temporary file each, and the last one to end wins. */
-static void test_two_writers(void **state)
+SL_TEST(test_two_writers)
 {
-    (void)state;
     struct sl_new_file first, second;
     assert_int_equal(sl_file_create(&first, "x"), 0);
     assert_int_equal(sl_file_create(&second, "x"), 0);
@@ -231,9 +219,8 @@ static int count_names(void)
 }
 
 /* Both files of a pair are new, or neither is. */
-static void test_both(void **state)
+SL_TEST(test_both)
 {
-    (void)state;
     assert_int_equal(write_both("1", true), SL_ERR_SYSTEM);
     assert_int_not_equal(access("a", F_OK), 0);
     assert_int_equal(rmdir("b"), 0);
@@ -256,9 +243,8 @@ static void test_both(void **state)
 }
 
 /* A file keeps its mode; a new one has the usual mode. */
-static void test_mode(void **state)
+SL_TEST(test_mode)
 {
-    (void)state;
     const mode_t mask = umask(027);
     assert_int_equal(write_text("x", "1"), 0);
     assert_int_equal(mode_of("x"), 0640);
@@ -274,9 +260,8 @@ static void test_mode(void **state)
     umask(mask);
 }
 
-static void test_folder(void **state)
+SL_TEST(test_folder)
 {
-    (void)state;
     struct sl_new_folder out, other;
     char name[PATH_MAX + 16];
     assert_int_equal(sl_folder_create(&out, "new"), 0);
@@ -296,9 +281,8 @@ static void test_folder(void **state)
     assert_int_equal(sl_folder_create(&out, "none/new"), SL_ERR_SYSTEM);
 }
 
-static void test_lock(void **state)
+SL_TEST(test_lock)
 {
-    (void)state;
     struct sl_file_lock first, second;
     char who[64];
     assert_int_equal(sl_file_lock(&first, "x"), 0);

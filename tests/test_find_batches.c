@@ -1,13 +1,7 @@
 /* The search of --batches co:auto, on bytes that the test gives. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/error.h"
 #include "run/fits.h"
+#include "tests/unit.h"
 
 /* The bytes of a number of batches: all / batches + each · batches, and `two` more with two or
  * more. Each look takes `lost` of the space. */
@@ -49,10 +43,9 @@ static int64_t first(struct run run, int64_t most, int64_t space)
 }
 
 /* The search finds the least number that fits each space, if more batches take less. */
-static void test_least_number(void **state)
+SL_TEST(test_least_number)
 {
     const struct run run = {.all = 100000};
-    (void)state;
     for (int64_t space = 98; space < 120000; space = space * 103 / 100 + 1)
         assert_int_equal(find(run, 1024, space), first(run, 1024, space));
     assert_int_equal(find(run, 1024, 100000), 1);
@@ -62,10 +55,9 @@ static void test_least_number(void **state)
 }
 
 /* Two batches take more than one, and four take less. */
-static void test_past_two_batches(void **state)
+SL_TEST(test_past_two_batches)
 {
     const struct run run = {.all = 100000, .two = 60000};
-    (void)state;
     assert_true(bytes_of(&run, 2) > bytes_of(&run, 1));
     for (int64_t space = 62000; space < 99999; space += 1000)
         assert_int_equal(find(run, 1024, space), first(run, 1024, space));
@@ -73,9 +65,8 @@ static void test_past_two_batches(void **state)
 }
 
 /* Without a number that fits, the search takes the smallest of 1, 2, 4, … within the limit. */
-static void test_none_fits(void **state)
+SL_TEST(test_none_fits)
 {
-    (void)state;
     assert_int_equal(find((struct run){.all = 100000, .each = 1000}, 1024, 10), 8);
     assert_int_equal(find((struct run){.all = 100000}, 1024, 10), 1024);
     assert_int_equal(find((struct run){.all = 100000}, 100, 10), 64);
@@ -84,16 +75,14 @@ static void test_none_fits(void **state)
 }
 
 /* The space shrinks while the search looks: what fitted at first fits no more. */
-static void test_shrinking_space(void **state)
+SL_TEST(test_shrinking_space)
 {
-    (void)state;
     assert_int_equal(find((struct run){.all = 100000, .lost = 1000}, 1024, 35000), 4);
     assert_int_equal(find((struct run){.all = 100000}, 1024, 35000), 3);
 }
 
-static void test_codes(void **state)
+SL_TEST(test_codes)
 {
-    (void)state;
     for (int64_t fails = 1; fails <= 8; fails *= 2) {
         struct run run = {.all = 100000, .fails = fails};
         int64_t best;

@@ -215,9 +215,8 @@ static void test_texts(void **state)
 }
 
 /* A list of names without a name has no address. */
-static void test_no_names(void **state)
+SL_TEST(test_no_names)
 {
-    (void)state;
     const struct sl_string_ids names = {.count = 0};
     struct sl_dataset data = {.vertices = 1};
     assert_int_equal(sl_edges_keep_names("none", &names, &data), SL_OK);
@@ -225,9 +224,8 @@ static void test_no_names(void **state)
     sl_dataset_close(&data);
 }
 
-static void test_real(void **state)
+SL_TEST(test_real)
 {
-    (void)state;
     static const char *const names[] = {
         "original/gnutella08_edgelist/p2p-Gnutella08.edgelist",
         "original/snap_email_eu_core/email-Eu-core.txt",

@@ -163,9 +163,8 @@ static void test_several(void **state)
 }
 
 /* The first 128 features of cora_ml; of the sparse ones, a vertex may have none. */
-static void test_cora_ml(void **state)
+SL_TEST(test_cora_ml)
 {
-    (void)state;
     struct sl_dataset data, wanted;
     open_ok(format_shared("original/converted_graphsaint_cora_ml"), &data);
     open_ok(format_shared("cora_ml"), &wanted);

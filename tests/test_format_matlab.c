@@ -554,9 +554,8 @@ static void test_checksum(void **state)
 
 /* ---- Real files ---- */
 
-static void test_facebook(void **state)
+SL_TEST(test_facebook)
 {
-    (void)state;
     struct sl_dataset data, wanted;
     open_ok(format_shared("original/fb100_mat/Cornell5.mat"), &data);
     open_ok(format_shared("fb100_cornell5_gender"), &wanted);
@@ -567,9 +566,8 @@ static void test_facebook(void **state)
     sl_dataset_close(&wanted);
 }
 
-static void test_blogcatalog(void **state)
+SL_TEST(test_blogcatalog)
 {
-    (void)state;
     struct sl_dataset data, wanted;
     open_ok(format_shared("original/blogcatalog_mat/blogcatalog.mat"), &data);
     open_ok(format_shared("blogcatalog_multilabel"), &wanted);

@@ -154,9 +154,8 @@ static void test_forms(void **state)
     sl_dataset_close(&data);
 }
 
-static void test_cora(void **state)
+SL_TEST(test_cora)
 {
-    (void)state;
     struct sl_dataset data, wanted;
     const struct sl_read_options both = {.symmetrize = true};
     const char *path = format_shared("original/converted_ogb_cora");

@@ -447,9 +447,8 @@ static void test_libsvm(void **state)
 
 /* ---- Real graphs ---- */
 
-static void test_cora(void **state)
+SL_TEST(test_cora)
 {
-    (void)state;
     struct sl_dataset data, wanted;
     const struct sl_read_options plain = {.symmetrize = true};
     if (sl_dataset_open_with(format_shared("original/cora_libsvm_like"), &plain, &data) != SL_OK)
@@ -468,9 +467,8 @@ static void test_cora(void **state)
 }
 
 /* Quoted names with commas; loops, which the directory has not. */
-static void test_facebook(void **state)
+SL_TEST(test_facebook)
 {
-    (void)state;
     struct sl_dataset data, wanted;
     const struct sl_read_options both = {.symmetrize = true};
     if (sl_dataset_open_with(format_shared("original/musae_facebook"), &both, &data) != SL_OK)

@@ -1,17 +1,9 @@
 /* Bounds of a process's memory: control groups of both versions, out of files, and ulimit. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include <cmocka.h>
-
 #include "core/free_memory.h"
+#include "tests/unit.h"
 
 enum { KIB = 1024, MIB = 1 << 20 };
 
@@ -58,18 +50,16 @@ static int64_t of_cgroup(void)
     return left[SL_MEMORY_OF_CGROUP];
 }
 
-static void test_no_group(void **state)
+SL_TEST(test_no_group)
 {
-    (void)state;
     assert_true(of_cgroup() == INT64_MAX);
     put("/proc/self/cgroup", "4:memory:/job\n0::/job\n"); /* mounted nowhere */
     assert_true(of_cgroup() == INT64_MAX);
 }
 
 /* The group above has less left, and its files' pages go when memory is wanted. */
-static void test_version_2(void **state)
+SL_TEST(test_version_2)
 {
-    (void)state;
     put("/proc/self/cgroup", "0::/job/step\n");
     put("/proc/self/mountinfo",
         "22 1 8:1 / / rw - ext4 /dev/sda rw\n"
@@ -92,9 +82,8 @@ static void test_version_2(void **state)
 }
 
 /* A machine with both versions, where memory is the first's; "memory" is also part of a name. */
-static void test_version_1(void **state)
+SL_TEST(test_version_1)
 {
-    (void)state;
     put("/proc/self/cgroup", "9:name=memory-like:/x\n4:cpu,memory:/docker/abc/job\n0::/\n");
     put("/proc/self/mountinfo",
         "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755\n"
@@ -115,9 +104,8 @@ static void test_version_1(void **state)
 }
 
 /* In a name space of its own, a process sees the mounted group alone. */
-static void test_name_space(void **state)
+SL_TEST(test_name_space)
 {
-    (void)state;
     put("/proc/self/cgroup", "0::/../../elsewhere\n");
     put("/proc/self/mountinfo", "30 22 0:26 /../.. /sys/fs/cgroup/two rw - cgroup2 cgroup2 rw\n");
     put("/sys/fs/cgroup/two/memory.max", "70000\n");
@@ -154,10 +142,9 @@ static void limit_to(int resource, int field)
     assert_in_range(left[SL_MEMORY_OF_PROCESS], ROOM / 2, ROOM);
 }
 
-static void test_ulimit(void **state)
+SL_TEST(test_ulimit)
 {
     struct rlimit limit;
-    (void)state;
     if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur != RLIM_INFINITY)
         skip();
     limit_to(RLIMIT_AS, 0);

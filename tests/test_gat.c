@@ -11,22 +11,12 @@
  * Dropout, on the inputs of layers and on alpha, is drawn as the program does. Expected gradients
  * are central differences of the reference, for weights with which no LeakyReLU and no relu is near
  * its kink. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "codelets/optimizer.h"
 #include "core/error.h"
 #include "tests/fixtures.h"
 #include "tests/running.h"
 #include "tests/runs.h"
+#include "tests/unit.h"
 
 enum { VERTICES = 37, LAYERS = 3, MOST_WIDTH = 24, MOST = 2 * MOST_WIDTH * MOST_WIDTH, EPOCH = 4 };
 
@@ -522,9 +512,8 @@ static void check(const struct network *n, const char *name, const struct sl_dat
     sl_options_free(sl_config_options, &config);
 }
 
-static void test_gradients(void **state)
+SL_TEST(test_gradients)
 {
-    (void)state;
     for (size_t f = 0; f < sizeof fixtures / sizeof *fixtures; f++) {
         struct sl_dataset data = sl_fixture_open(&fixtures[f]);
         for (size_t n = 0; n < sizeof networks / sizeof *networks; n++)

@@ -31,16 +31,6 @@
  *
  * To test a new kind of layer: give the reference that kind, which `each_network` loops over. */
 #include <float.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "codelets/optimizer.h"
 #include "core/error.h"
@@ -49,6 +39,7 @@
 #include "tests/reference.h"
 #include "tests/running.h"
 #include "tests/sample.h"
+#include "tests/unit.h"
 #include "train/trainer.h"
 
 static const double STEP = 1e-5, KINK = 5e-5, TOLERANCE = 1e-5, ENTRY = 1e-6;
@@ -403,21 +394,18 @@ static void each_network(int layers)
     print_notes(layers);
 }
 
-static void test_one_layer(void **state)
+SL_TEST(test_one_layer)
 {
-    (void)state;
     each_network(1);
 }
 
-static void test_two_layers(void **state)
+SL_TEST(test_two_layers)
 {
-    (void)state;
     each_network(2);
 }
 
-static void test_three_layers(void **state)
+SL_TEST(test_three_layers)
 {
-    (void)state;
     each_network(3);
 }
 
@@ -431,9 +419,8 @@ static void drop_class(struct sl_dataset *data)
 }
 
 /* Every loss, with class weights and label smoothing where it has them. */
-static void test_losses(void **state)
+SL_TEST(test_losses)
 {
-    (void)state;
     static const char *const fixtures[] = {"undirected", "directed"};
     static const struct {
         enum sl_reference_loss loss;
@@ -464,9 +451,8 @@ static void test_losses(void **state)
 }
 
 /* A feature a millionth as large as the others, and so its weights' gradients. */
-static void test_small_gradients(void **state)
+SL_TEST(test_small_gradients)
 {
-    (void)state;
     struct sl_dataset data = sl_fixture_open(sl_fixture_find("undirected"));
     float *x = (float *)data.features_dense;
     for (int64_t v = 0; v < data.vertices; v++)

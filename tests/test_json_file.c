@@ -1,20 +1,12 @@
 /* JSON without memory: each allocation of jansson fails once, and from then on. A parser and a
  * printer must fail, or give what they give with memory. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "checkpoint/checkpoint.h"
 #include "core/error.h"
 #include "core/json_file.h"
+#include "tests/unit.h"
 
 static long calls, fails_at; /* 0: no call fails */
 static int later;            /* all later calls fail, too */
@@ -77,9 +69,8 @@ static char *make_text(void)
     return text;
 }
 
-static void test_parse(void **state)
+SL_TEST(test_parse)
 {
-    (void)state;
     char *text = make_text();
     json_t *wanted = json_loads(text, 0, NULL);
     FILE *file = tmpfile();
@@ -113,9 +104,8 @@ static void test_parse(void **state)
     give(text);
 }
 
-static void test_print(void **state)
+SL_TEST(test_print)
 {
-    (void)state;
     char *wanted = make_text();
     json_t *value = json_loads(wanted, 0, NULL);
     for (int on = 0; on < 2; on++) {
@@ -136,9 +126,8 @@ static void test_print(void **state)
 }
 
 /* A stream that is full: the value is not put, and errno says why. */
-static void test_put(void **state)
+SL_TEST(test_put)
 {
-    (void)state;
     json_t *value = json_pack("{s:i}", "a", 1);
     char room[64] = "";
     FILE *file = fmemopen(room, sizeof room, "w");
@@ -160,9 +149,8 @@ static void test_put(void **state)
 }
 
 /* A checkpoint that cannot be read without memory is not wrong. */
-static void test_checkpoint(void **state)
+SL_TEST(test_checkpoint)
 {
-    (void)state;
     struct sl_checkpoint checkpoint = {.description = json_pack("{s:i, s:s}", "a", 1, "b", "c")},
                          got;
     const char *tmp = getenv("TMPDIR");

@@ -13,19 +13,9 @@
  *
  * A logit e of size B is off by B u, and so is the log of the sum. Every coefficient is off by some
  * B u of itself. The sums add their roundings. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "codelets/attention_rows.h"
 #include "tests/kernels.h"
+#include "tests/unit.h"
 
 static const double STEP = 1e-5;
 enum { DIFFERENCES = 60 }; /* at most, of each matrix; else some at random */
@@ -621,48 +611,42 @@ static void each_option(checking *check)
     check_problem(make_problem(1, 130, 3, 5, 500.0, 0.6, SL_EDGE), check);
 }
 
-static void test_forward(void **state)
+SL_TEST(test_forward)
 {
-    (void)state;
     each_option(check_forward);
     check_problem(make_problem(0, 9, 2, 3, 0.0, 0.0, SL_TIGHT), check_forward);
 }
 
-static void test_many_heads(void **state)
+SL_TEST(test_many_heads)
 {
-    (void)state;
     check_problem(make_problem(5, 130, 70, 3, 0.0, 0.3, SL_PADDED), check_forward);
     check_problem(make_problem(5, 130, SL_ATTENTION_HEADS, 2, 0.0, 0.3, SL_EDGE), check_gradient);
 }
 
-static void test_hub(void **state)
+SL_TEST(test_hub)
 {
-    (void)state;
     check_problem(make_problem(3, 10000, 3, 5, 0.0, 0.0, SL_PADDED), check_forward);
     check_problem(make_problem(3, 10000, 8, 8, 500.0, 0.5, SL_LOOSE), check_forward);
     check_problem(make_problem(2, 10000, 2, 7, 0.0, 0.5, SL_TIGHT), check_merge);
 }
 
-static void test_merge(void **state)
+SL_TEST(test_merge)
 {
-    (void)state;
     each_option(check_merge);
 }
 
-static void test_gradient(void **state)
+SL_TEST(test_gradient)
 {
-    (void)state;
     each_option(check_gradient);
 }
 
 /* Every number of features with every number of heads. */
-static void test_features(void **state)
+SL_TEST(test_features)
 {
     static const int64_t features[] = {1, 3, 8, 17}, degrees[] = {1, 65, 130};
     static const int32_t heads[] = {1, 3, 8, 13};
     static const int64_t widths[] = {1, 2, 3, 4, 5, 8, 16, 33, 40};
     int turn = 0;
-    (void)state;
     for (size_t f = 0; f < SL_COUNT(features); f++)
         for (size_t h = 0; h < SL_COUNT(heads); h++)
             for (int i = 0; i < 3; i++, turn++) {
@@ -686,7 +670,7 @@ static void test_features(void **state)
 }
 
 /* Without entries, EDGE_BACK is 0. */
-static void test_features_of_none(void **state)
+SL_TEST(test_features_of_none)
 {
     const struct sl_attention attention = {.heads = 3, .width = 5, .slope = 0.2f};
     const uint32_t row_ptr[] = {0, 0, 0};
@@ -697,7 +681,6 @@ static void test_features_of_none(void **state)
                       edge_back = sl_guarded_empty(4, 3, SL_LOOSE, SL_CANARY);
     const struct sl_floats_at any = floats(&empty, 0), to = floats(&back, 0),
                               edge_to = floats(&edge_back, 0);
-    (void)state;
     for (int level = 0; sl_next_level(&level);) {
         sl_kernel_attention_back(&attention, &at, &any, &any, &any, &any, false, &to, false,
                                  &edge_to);
@@ -716,9 +699,8 @@ static void test_features_of_none(void **state)
 /* ---- Dropout ---- */
 
 /* A third is dropped, whichever the head; no two heads drop the same entries. */
-static void test_dropout_share(void **state)
+SL_TEST(test_dropout_share)
 {
-    (void)state;
     struct problem p = make_problem(40, 600, 9, 1, 0.0, 1.0 / 3.0, SL_TIGHT);
     struct naive n = make_naive(&p);
     for (int64_t h = 0; h < p.attention.heads; h++)
@@ -1106,34 +1088,29 @@ static void each_row_shape(void (*check)(int64_t rows, int32_t heads, int64_t wi
                           (enum sl_layout)((r + h + w) % SL_LAYOUTS));
 }
 
-static void test_scores(void **state)
+SL_TEST(test_scores)
 {
-    (void)state;
     each_row_shape(check_scores, 70);
 }
 
-static void test_output(void **state)
+SL_TEST(test_output)
 {
-    (void)state;
     each_row_shape(check_output, 70);
     check_output(1200, 2, 33, SL_LOOSE); /* means of several runs of rows */
 }
 
-static void test_rows_gradient(void **state)
+SL_TEST(test_rows_gradient)
 {
-    (void)state;
     each_row_shape(check_rows_gradient, 70);
 }
 
-static void test_own(void **state)
+SL_TEST(test_own)
 {
-    (void)state;
     each_row_shape(check_own, 70);
 }
 
-static void test_weights(void **state)
+SL_TEST(test_weights)
 {
-    (void)state;
     for (int level = 0; sl_next_level(&level);)
         for (size_t h = 0; h < SL_COUNT(head_counts); h++)
             for (size_t w = 0; w < SL_COUNT(head_widths); w++)

@@ -2,16 +2,6 @@
  * in double. Here both kinds of kernels get the same operands, which are bfloat16 numbers. Results
  * must be the same to the bit, after results that are to be bfloat16 are rounded. Exact arithmetic
  * in double defines rounding. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "codelets/bfloat16.h"
 #include "codelets/bias.h"
 #include "codelets/dropout.h"
@@ -23,6 +13,7 @@
 #include "codelets/pack_rows.h"
 #include "codelets/spmm.h"
 #include "tests/kernels.h"
+#include "tests/unit.h"
 
 /* ---- Rounding ---- */
 
@@ -55,9 +46,8 @@ static void expect_rounding(float x)
                  (double)sl_widen(nearest(x)));
 }
 
-static void test_rounding(void **state)
+SL_TEST(test_rounding)
 {
-    (void)state;
     sl_random_seed(7);
     for (uint32_t upper = 0; upper < 0x10000; upper++) {
         static const uint32_t lower[] = {0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF};
@@ -78,9 +68,8 @@ static void test_rounding(void **state)
 }
 
 /* Vectors of any numbers, with subnormal ones, zeros and NaN among them, as kernels round them. */
-static void test_rounding_of_vectors(void **state)
+SL_TEST(test_rounding_of_vectors)
 {
-    (void)state;
     enum { COLS = 67 };
     static const uint32_t special[] = {0,          0x80000000, 1,          0x80000001, 0x7FFF,
                                        0x8000,     0x8001,     0x007FFFFF, 0x807F8000, 0x00800000,
@@ -216,9 +205,8 @@ static void check_spmm(int64_t rows, int64_t width, bool both, bool separately, 
     free_product(&p);
 }
 
-static void test_spmm(void **state)
+SL_TEST(test_spmm)
 {
-    (void)state;
     static const int64_t widths[] = {1, 7, 16, 17, 31, 32, 41, 48, 64, 80, 96, 100, 128, 144, 256};
     static const int64_t blocks[] = {0, 7, 16};
     sl_random_seed(11);
@@ -230,9 +218,8 @@ static void test_spmm(void **state)
 }
 
 /* Sums in pieces of columns, and one that asks ahead. */
-static void test_spmm_wide(void **state)
+SL_TEST(test_spmm_wide)
 {
-    (void)state;
     sl_random_seed(12);
     check_spmm(9, 4096, true, false, 2, 0);
     check_spmm(9, 4097, true, true, 2, 7);
@@ -240,9 +227,8 @@ static void test_spmm_wide(void **state)
 }
 
 /* A matrix without sums needs no memory for sums. */
-static void test_spmm_without_sums(void **state)
+SL_TEST(test_spmm_without_sums)
 {
-    (void)state;
     sl_random_seed(13);
     struct product p = make_product(23, 48, 1, 0, true);
     struct sl_guarded want = sl_guarded_empty(23, 48, SL_PADDED, SL_CANARY);
@@ -277,9 +263,8 @@ static void check_epilogue(int64_t rows, int64_t cols, enum sl_layout layout)
     sl_guarded_epilogue_free(&e);
 }
 
-static void test_epilogue(void **state)
+SL_TEST(test_epilogue)
 {
-    (void)state;
     for (int trial = 0; trial < 3; trial++)
         sl_each_shape(check_epilogue);
 }
@@ -306,15 +291,13 @@ static void check_dropout(int64_t rows, int64_t cols, enum sl_layout layout)
     sl_guarded_free(&narrow_x.words);
 }
 
-static void test_dropout(void **state)
+SL_TEST(test_dropout)
 {
-    (void)state;
     sl_each_shape(check_dropout);
 }
 
-static void test_expand(void **state)
+SL_TEST(test_expand)
 {
-    (void)state;
     const struct sl_dropout drop = sl_some_dropout(0.3);
     sl_random_seed(14);
     for (int trial = 0; trial < 40; trial++) {
@@ -377,9 +360,8 @@ static void check_gemm(int64_t m, int64_t n, int64_t k, int option)
 }
 
 /* Some that take several pieces of rows, of columns and of the inner dimension. */
-static void test_gemm(void **state)
+SL_TEST(test_gemm)
 {
-    (void)state;
     static const int64_t shapes[][3] = {
         {1, 1, 1},     {7, 5, 0},     {0, 5, 7},       {5, 17, 41},   {700, 41, 97},
         {40, 2049, 9}, {33, 5, 2500}, {9, 2100, 2050}, {2050, 3, 70}, {129, 64, 602}};
@@ -442,9 +424,8 @@ static void check_largest(int64_t rows, int64_t width, bool weighted, enum sl_ki
     sl_guarded_free(&half_h.words);
 }
 
-static void test_largest(void **state)
+SL_TEST(test_largest)
 {
-    (void)state;
     static const int64_t widths[] = {1, 7, 64, 71};
     sl_random_seed(17);
     for (int level = 0; sl_next_level(&level);)
@@ -542,9 +523,8 @@ static void check_features(int64_t rows, int64_t cols, enum sl_layout layout)
     sl_guarded_free(&vertex);
 }
 
-static void test_features(void **state)
+SL_TEST(test_features)
 {
-    (void)state;
     sl_random_seed(17);
     for (int level = 0; sl_next_level(&level);) {
         sl_each_shape(check_features);
@@ -572,17 +552,15 @@ static void check_bias_gradient(int64_t rows, int64_t cols, enum sl_layout layou
     sl_guarded_free(&half);
 }
 
-static void test_bias_gradient(void **state)
+SL_TEST(test_bias_gradient)
 {
-    (void)state;
     sl_random_seed(18);
     for (int level = 0; sl_next_level(&level);)
         sl_each_shape(check_bias_gradient);
 }
 
-static void test_pack_rows(void **state)
+SL_TEST(test_pack_rows)
 {
-    (void)state;
     sl_random_seed(16);
     sl_each_shape(check_pack_rows);
     sl_each_shape(check_unpack_rows);

@@ -1,15 +1,6 @@
 /* Kernels on dense matrices: the product, elementwise and row operations. How they are judged:
  * tests/kernels.h. */
 #include <float.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "codelets/accumulate.h"
 #include "codelets/bfloat16.h"
@@ -19,6 +10,7 @@
 #include "codelets/init.h"
 #include "codelets/pack_rows.h"
 #include "tests/kernels.h"
+#include "tests/unit.h"
 
 /* ---- Dense products ---- */
 
@@ -88,9 +80,8 @@ static void check_gemm(const struct gemm_shape *s)
     sl_guarded_free(&c);
 }
 
-static void test_gemm(void **state)
+SL_TEST(test_gemm)
 {
-    (void)state;
     static const int64_t inner[] = {0, 1, 7, 16, 41, 129, 602};
     sl_random_seed(2);
     for (size_t i = 0; i < SL_COUNT(sl_row_counts); i++)
@@ -104,9 +95,8 @@ static void test_gemm(void **state)
                 }
 }
 
-static void test_gemm_same_in_all_layouts(void **state)
+SL_TEST(test_gemm_same_in_all_layouts)
 {
-    (void)state;
     static const int64_t sizes[][3] = {
         {129, 41, 602}, {64, 64, 64}, {5, 7, 100}, {602, 16, 129}, {1, 31, 17}};
     for (size_t i = 0; i < SL_COUNT(sizes); i++)
@@ -321,22 +311,19 @@ static void check_unpack_rows(int64_t rows, int64_t cols, enum sl_layout layout)
     }
 }
 
-static void test_bias_gradient(void **state)
+SL_TEST(test_bias_gradient)
 {
-    (void)state;
     sl_each_shape(check_bias_gradient);
 }
 
-static void test_epilogue(void **state)
+SL_TEST(test_epilogue)
 {
-    (void)state;
     sl_each_shape(check_epilogue);
 }
 
 /* NaN goes through every step but the mask; nothing follows from it elsewhere. */
-static void test_epilogue_nan(void **state)
+SL_TEST(test_epilogue_nan)
 {
-    (void)state;
     for (int64_t at = 0; at < 41; at++)
         for (int level = 0; sl_next_level(&level);) {
             const int steps = at % 2 ? SL_STEPS_ALL : SL_STEPS_ALL & ~SL_STEP_MASK;
@@ -354,9 +341,8 @@ static void test_epilogue_nan(void **state)
 }
 
 /* elu at 0, at the ends and of NaN; there and back, a dropped element has no gradient. */
-static void test_elu_ends(void **state)
+SL_TEST(test_elu_ends)
 {
-    (void)state;
     enum { COLS = 37 };
     static const struct {
         float x, y, slope;
@@ -390,33 +376,28 @@ static void test_elu_ends(void **state)
         }
 }
 
-static void test_accumulate(void **state)
+SL_TEST(test_accumulate)
 {
-    (void)state;
     sl_each_shape_and_level(check_accumulate);
 }
 
-static void test_add_scaled(void **state)
+SL_TEST(test_add_scaled)
 {
-    (void)state;
     sl_each_shape_and_level(check_add_scaled);
 }
 
-static void test_fill(void **state)
+SL_TEST(test_fill)
 {
-    (void)state;
     sl_each_shape_and_level(check_fill);
 }
 
-static void test_pack_rows(void **state)
+SL_TEST(test_pack_rows)
 {
-    (void)state;
     sl_each_shape_and_level(check_pack_rows);
 }
 
-static void test_unpack_rows(void **state)
+SL_TEST(test_unpack_rows)
 {
-    (void)state;
     sl_each_shape_and_level(check_unpack_rows);
 }
 
@@ -463,9 +444,8 @@ static void check_gemm_epilogue(int64_t m, int64_t n, int64_t k, bool transpose_
     sl_guarded_epilogue_free(&e);
 }
 
-static void test_gemm_epilogue(void **state)
+SL_TEST(test_gemm_epilogue)
 {
-    (void)state;
     static const int64_t shapes[][3] = {{1, 1, 1},     {7, 5, 0},     {5, 17, 41},
                                         {2500, 41, 9}, {40, 2049, 9}, {129, 64, 602}};
     sl_random_seed(3);

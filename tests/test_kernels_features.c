@@ -1,19 +1,10 @@
 /* Products with sparse features, and these as a dense matrix. How they are judged: tests/kernels.h.
  */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "codelets/expand.h"
 #include "codelets/features.h"
 #include "codelets/kept.h"
 #include "tests/exact.h"
+#include "tests/unit.h"
 
 /* ---- Sparse features ---- */
 
@@ -64,9 +55,8 @@ static void check_features(const struct features *f, const struct sl_sparse *x, 
 }
 
 /* The stored transpose gives the bits of the scatter; with dropout it is not read. */
-static void test_features_mirror(void **state)
+SL_TEST(test_features_mirror)
 {
-    (void)state;
     static const int64_t widths[] = {1, 7, 16, 41, 64, 130};
     const struct sl_dropout half = sl_some_dropout(0.5);
     for (int option = 0; option < 6 * 2 * 2 * 2; option++) {
@@ -138,15 +128,13 @@ static void check_features_shape(int64_t rows, int64_t width, enum sl_layout lay
     }
 }
 
-static void test_features(void **state)
+SL_TEST(test_features)
 {
-    (void)state;
     sl_each_shape(check_features_shape);
 }
 
-static void test_features_hub(void **state)
+SL_TEST(test_features_hub)
 {
-    (void)state;
     static const int64_t hubs[] = {0, 350, 699}, widths[] = {1, 41, 128};
     for (size_t i = 0; i < SL_COUNT(hubs); i++)
         for (size_t j = 0; j < SL_COUNT(widths); j++)
@@ -160,9 +148,8 @@ static void test_features_hub(void **state)
 }
 
 /* Hub lengths around powers of two: off-by-one errors where a long row is cut into pieces. */
-static void test_features_row_lengths(void **state)
+SL_TEST(test_features_row_lengths)
 {
-    (void)state;
     for (int64_t batch = 64; batch <= 1024; batch *= 2)
         for (int64_t length = batch - 1; length <= batch + 1; length++)
             for (int transposed = 0; transposed < 2; transposed++) {
@@ -173,9 +160,8 @@ static void test_features_row_lengths(void **state)
             }
 }
 
-static void test_features_full_batches(void **state)
+SL_TEST(test_features_full_batches)
 {
-    (void)state;
     for (int64_t rows = 255; rows <= 1025; rows += 1 + 255 * (rows % 2 == 0)) {
         struct sl_guarded_sparse one = sl_guarded_sparse_random(rows, 1, 1, -1, false, SL_INTEGERS);
         check_features_options(&one.view, false, 8, SL_PADDED, SL_INTEGERS);
@@ -184,9 +170,8 @@ static void test_features_full_batches(void **state)
     }
 }
 
-static void test_features_no_entries(void **state)
+SL_TEST(test_features_no_entries)
 {
-    (void)state;
     static const int64_t sizes[][2] = {{0, 5}, {5, 1}, {700, 9}};
     for (size_t i = 0; i < SL_COUNT(sizes); i++) {
         struct sl_guarded_sparse x =
@@ -227,9 +212,8 @@ static void check_features_nan(bool transposed, int64_t block_cols)
     sl_guarded_sparse_free(&all);
 }
 
-static void test_features_nan(void **state)
+SL_TEST(test_features_nan)
 {
-    (void)state;
     for (size_t b = 0; b < SL_COUNT(sl_block_sizes); b++)
         for (int transposed = 0; transposed < 2; transposed++)
             check_features_nan(transposed, sl_block_sizes[b]);
@@ -264,9 +248,8 @@ static void check_features_bits(const struct features *f, int64_t width)
     sl_guarded_sparse_free(&x);
 }
 
-static void test_features_same_bits(void **state)
+SL_TEST(test_features_same_bits)
 {
-    (void)state;
     const struct sl_dropout drop = sl_some_dropout(0.3);
     for (size_t i = 0; i < SL_COUNT(sl_widths); i++)
         for (int option = 0; option < 8; option++)
@@ -332,9 +315,8 @@ static void check_kept(const struct sl_sparse *all, double p)
 }
 
 /* Few entries in a row, and so many that its draws serve several; a row of many batches. */
-static void test_kept(void **state)
+SL_TEST(test_kept)
 {
-    (void)state;
     static const struct {
         int64_t rows, cols, degree, hub;
     } shapes[] = {{40, 1500, 400, 7}, {900, 60, 3, -1}, {5, 1025, 0, 2}, {70, 300, 250, 0}};
@@ -396,15 +378,13 @@ static void check_expand(int64_t rows, int64_t cols, enum sl_layout layout)
     }
 }
 
-static void test_expand(void **state)
+SL_TEST(test_expand)
 {
-    (void)state;
     sl_each_shape_and_level(check_expand);
 }
 
-static void test_expand_no_entries(void **state)
+SL_TEST(test_expand_no_entries)
 {
-    (void)state;
     const struct sl_dropout some = sl_some_dropout(0.3);
     static const int64_t sizes[][2] = {{0, 0}, {0, 5}, {5, 0}, {700, 9}};
     for (size_t i = 0; i < SL_COUNT(sizes); i++)

@@ -3,23 +3,14 @@
  * bounds. The sums of the operands as the kernel rounds them are float32's. The sums of the
  * operands as they are may be off by 2^-8 of each term. */
 #include <dirent.h>
-#include <math.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "codelets/bfloat16.h"
 #include "codelets/gemm.h"
 #include "codelets/gemm_onednn.h"
 #include "tests/kernels.h"
 #include "tests/sample.h"
+#include "tests/unit.h"
 
 #define HALF_UNIT 0x1p-8 /* relative error of one rounding to bfloat16 */
 
@@ -223,9 +214,8 @@ static void check_product(int64_t m, int64_t n, int64_t k, int option)
     free_product(&p);
 }
 
-static void test_sizes(void **state)
+SL_TEST(test_sizes)
 {
-    (void)state;
     static const int64_t sizes[] = {1, 2, 3, 15, 16, 17, 63, 65, 129, 300, 2049};
     enum { SIZES = SL_COUNT(sizes), MOST = 400000 };
     sl_random_seed(21);
@@ -239,9 +229,8 @@ static void test_sizes(void **state)
 }
 
 /* Every combination, of sizes that take several pieces. */
-static void test_pieces(void **state)
+SL_TEST(test_pieces)
 {
-    (void)state;
     static const int64_t sizes[][3] = {{300, 17, 65}, {129, 41, 3}, {17, 2049, 15}, {65, 16, 2049}};
     sl_random_seed(22);
     for (int level = SL_INSTRUCTIONS_V3; sl_next_level(&level);)
@@ -251,9 +240,8 @@ static void test_pieces(void **state)
 }
 
 /* Large ones: terms in several pieces of rows, columns and sums. */
-static void test_large(void **state)
+SL_TEST(test_large)
 {
-    (void)state;
     static const int64_t sizes[][3] = {{2049, 63, 300}, {300, 129, 2049}, {63, 300, 2049},
                                        {65, 2049, 129}, {2049, 65, 129},  {9, 2100, 2100}};
     sl_random_seed(23);
@@ -324,9 +312,8 @@ static void check_repetitions(int64_t m, int64_t n, int64_t k, int option)
     free_product(&p);
 }
 
-static void test_same_bits(void **state)
+SL_TEST(test_same_bits)
 {
-    (void)state;
     static const int64_t sizes[][3] = {{1, 1, 1},       {300, 41, 129}, {65, 256, 300},
                                        {256, 41, 1500}, {2049, 17, 63}, {3, 1, 600},
                                        {1, 5, 600}};
@@ -352,9 +339,8 @@ static int count_threads(void)
 }
 
 /* A product is one worker's task: it starts no threads. First of all tests. */
-static void test_starts_no_threads(void **state)
+SL_TEST(test_starts_no_threads)
 {
-    (void)state;
     for (int option = 0; option <= (8 | 16); option += 8 | 16) {
         struct product p = make_product(2000, 256, 256, option);
         const struct sl_gemm gemm = gemm_of(&p);

@@ -4,18 +4,9 @@
  * is exact in float and never near the kink of relu, and sums are exact in any order. G has
  * integers, or reals. Exact gradients are those of the formulas in codelets/gine.h, in double; they
  * are compared with central differences of Σ G·OUT, which is linear between kinks. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "codelets/gine.h"
 #include "tests/kernels.h"
+#include "tests/unit.h"
 
 struct problem {
     int64_t rows, cols, n, features, count;
@@ -287,15 +278,13 @@ static void each_size(void (*check)(const struct problem *p))
     each_problem(5, 4, 70, SL_EDGE_FEATURES, SL_PADDED, check);
 }
 
-static void test_forward(void **state)
+SL_TEST(test_forward)
 {
-    (void)state;
     each_size(check_forward);
 }
 
-static void test_back(void **state)
+SL_TEST(test_back)
 {
-    (void)state;
     each_size(check_back);
 }
 
@@ -324,20 +313,18 @@ static void check_nan(const struct problem *p)
     sl_guarded_free(&bad);
 }
 
-static void test_nan(void **state)
+SL_TEST(test_nan)
 {
-    (void)state;
     each_problem(19, 31, 20, 3, SL_PADDED, check_nan);
 }
 
 /* A million gradients of one sign: a sum of one after the other would be off by a hundredth. */
-static void test_long_sum(void **state)
+SL_TEST(test_long_sum)
 {
     enum { ROWS = 1 << 20, DEGREE = 16 };
     uint32_t *row_ptr = calloc(ROWS / DEGREE + 1, sizeof *row_ptr);
     uint16_t *col = calloc(ROWS, sizeof *col);
     float *feature = calloc(ROWS, sizeof *feature), *x = calloc(ROWS / DEGREE, sizeof *x);
-    (void)state;
     assert_true(row_ptr && col && feature && x);
     for (int64_t r = 0; r < ROWS / DEGREE; r++) {
         row_ptr[r + 1] = (uint32_t)(r + 1) * DEGREE;

@@ -1,16 +1,10 @@
 /* Each kernel of `starling bench kernels` on odd shapes: the levels of instructions give the same
  * bits, or, where products are added and one of the levels does not fuse both, almost. Each level
  * gives what a plain loop gives. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "bench/kernels.h"
 #include "codelets/instructions.h"
 #include "tests/kernels.h"
+#include "tests/unit.h"
 
 /* Whether the kernels of a level multiply and add in one step. */
 static bool fuses(enum sl_instructions level)
@@ -92,10 +86,9 @@ static void check_shape(int64_t rows, int64_t width, int64_t ld)
 }
 
 /* Rows as far apart as in training, and rows without padding, whose last columns go other ways. */
-static void test_levels(void **state)
+SL_TEST(test_levels)
 {
     static const int64_t counts[] = {1, 5, 37};
-    (void)state;
     for (size_t i = 0; i < SL_COUNT(counts); i++)
         for (size_t j = 0; j < SL_COUNT(sl_widths); j++) {
             check_shape(counts[i], sl_widths[j], sl_leading(sl_widths[j], SL_FLOAT32));
@@ -104,9 +97,8 @@ static void test_levels(void **state)
 }
 
 /* Each kernel of the table has a plain loop. */
-static void test_loops(void **state)
+SL_TEST(test_loops)
 {
-    (void)state;
     for (const struct sl_kernel_row *row = sl_kernel_rows; row->name; row++)
         assert_non_null(sl_loop_find(row->name));
     assert_null(sl_loop_find("none"));

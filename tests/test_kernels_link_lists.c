@@ -1,17 +1,9 @@
 /* The links of a training step: sl_link_lists_make. Blocks are compared with what
  * codelets/link_lists.h says of each link, and with the same links in other tiles or in another
  * order of the rows. Draws are judged by chi-square, with fixed keys. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "codelets/link_lists.h"
 #include "tests/kernels.h"
+#include "tests/unit.h"
 
 enum { VERTICES = 61, MOST_TILES = 7, FIELDS = sizeof(struct sl_scored_link) / sizeof(float) };
 
@@ -254,9 +246,8 @@ static void check_links(const struct graph *g, int tiles, int64_t first, int64_t
     free_blocks(&draw, &m);
 }
 
-static void test_links(void **state)
+SL_TEST(test_links)
 {
-    (void)state;
     for (int shuffled = 0; shuffled < 2; shuffled++) {
         struct graph g = make_graph(shuffled);
         for (int tiles = 1; tiles <= MOST_TILES; tiles++)
@@ -271,13 +262,12 @@ static void test_links(void **state)
 }
 
 /* Without an order, draw.row is not wanted. */
-static void test_no_order(void **state)
+SL_TEST(test_no_order)
 {
     static const int64_t cut[] = {0, 30, VERTICES};
     struct graph g = make_graph(false);
     struct part part;
     int64_t count, wanted;
-    (void)state;
     take_part(&g, 0, VERTICES, &part);
     struct sl_link_draw draw = make_draw(&g, 2, cut, 2);
     draw.row = NULL;
@@ -318,11 +308,10 @@ static struct found *links_of_tiles(const struct graph *g, int tiles, int64_t *c
 }
 
 /* The same pairs in any tiles and any order. */
-static void test_alike(void **state)
+SL_TEST(test_alike)
 {
     struct graph g = make_graph(false);
     int64_t count, other_count;
-    (void)state;
     struct found *links = links_of_tiles(&g, 1, &count);
     assert_int_equal(count, 4 * g.count);
     for (int i = 0; i < 12; i++) {
@@ -338,13 +327,12 @@ static void test_alike(void **state)
 }
 
 /* A full block has its first links, and no other block changes. make_blocks looks behind. */
-static void test_full(void **state)
+SL_TEST(test_full)
 {
     static const int64_t less[] = {0, 1, 2, 5, 17};
     struct graph g = make_graph(true);
     int64_t cut[MOST_TILES + 1], room[MOST_TILES];
     struct part part;
-    (void)state;
     cut_rows(4, cut);
     take_part(&g, 10, 30, &part);
     const struct sl_link_draw draw = make_draw(&g, 4, cut, 2);
@@ -388,7 +376,7 @@ static void expect_chance(int64_t cells, const int64_t *count)
 
 /* Targets are uniform: alone, with the target before, with that of the source before, and with that
  * of another key. */
-static void test_chance(void **state)
+SL_TEST(test_chance)
 {
     enum { LEAST = 20, SPAN = 12, KEYS = 250, NEGATIVES = 4 };
     static const int64_t cut[] = {0, VERTICES};
@@ -397,7 +385,6 @@ static void test_chance(void **state)
             of_key[SPAN * SPAN] = {0};
     struct graph g = make_graph(false);
     struct part part;
-    (void)state;
     take_part(&g, 0, VERTICES, &part);
     struct sl_link_draw draw = make_draw(&g, 1, cut, NEGATIVES);
     draw.least = LEAST;

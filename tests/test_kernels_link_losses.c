@@ -2,18 +2,9 @@
  * double precision: slopes are central differences of the loss, and a metric looks at all pairs of
  * a link and a negative. hits@K and mrr are as the Open Graph Benchmark defines them,
  * areas as scikit-learn does. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "codelets/link_ranking.h"
 #include "tests/kernels.h"
+#include "tests/unit.h"
 
 enum { BLOCKS = 4 };
 
@@ -157,10 +148,9 @@ static void check_loss(enum sl_link_loss loss, int64_t links, int64_t each, floa
     free_problem(&p);
 }
 
-static void test_losses(void **state)
+SL_TEST(test_losses)
 {
     static const float sizes[] = {0.0f, 1.0f, 6.0f, 100.0f};
-    (void)state;
     for (int loss = SL_LINK_CROSS_ENTROPY; loss <= SL_LINK_PAIRWISE; loss++)
         for (int64_t each = 1; each < 5; each++)
             for (size_t s = 0; s < SL_COUNT(sizes); s++)
@@ -169,9 +159,8 @@ static void test_losses(void **state)
 }
 
 /* A NaN is in the loss. */
-static void test_nan_loss(void **state)
+SL_TEST(test_nan_loss)
 {
-    (void)state;
     for (int loss = SL_LINK_CROSS_ENTROPY; loss <= SL_LINK_PAIRWISE; loss++)
         for (int64_t i = 0; i < 8; i++) {
             struct problem p = make_problem((enum sl_link_loss)loss, 8, 2, 1.0f);
@@ -263,21 +252,19 @@ static void check_metrics(int64_t links, int64_t negatives)
     free(other);
 }
 
-static void test_metrics(void **state)
+SL_TEST(test_metrics)
 {
     static const int64_t links[] = {1, 3, 20, 64}, negatives[] = {1, 3, 9, 10, 20, 60, 100, 128};
-    (void)state;
     for (size_t i = 0; i < SL_COUNT(links); i++)
         for (size_t j = 0; j < SL_COUNT(negatives); j++)
             check_metrics(links[i], negatives[j]);
 }
 
 /* Numbers that can be counted by hand. */
-static void test_known(void **state)
+SL_TEST(test_known)
 {
     const float score[] = {0.9f, 0.5f, 0.1f, 0.5f},
                 other[] = {0.5f, 0.95f, 0.5f, 0.2f, 0.0f, 0.1f, 0.5f, 0.5f};
-    (void)state;
     expect_near("hits@1", value_of(SL_LINKS_HITS, 1, 4, score, 8, other), 0.0, 0.0);
     expect_near("hits@2", value_of(SL_LINKS_HITS, 2, 4, score, 8, other), 0.25, 0.0);
     expect_near("hits@5", value_of(SL_LINKS_HITS, 5, 4, score, 8, other), 0.25, 0.0);
@@ -291,9 +278,8 @@ static void test_known(void **state)
 }
 
 /* A NaN anywhere, and nothing to measure. */
-static void test_no_value(void **state)
+SL_TEST(test_no_value)
 {
-    (void)state;
     for (int measure = SL_LINKS_HITS; measure <= SL_LINKS_AREA; measure++) {
         float *score = make_scores(6), *other = make_scores(12);
         const enum sl_link_measure of = (enum sl_link_measure)measure;
@@ -336,10 +322,9 @@ static double split_loss(enum sl_link_loss loss, int64_t links, const float *sco
     return loss == SL_LINK_PAIRWISE ? of_pairs : (double)links * (of_links + of_negatives);
 }
 
-static void test_split_loss(void **state)
+SL_TEST(test_split_loss)
 {
     static const int64_t links[] = {1, 3, 20, 64}, negatives[] = {1, 3, 9, 20, 50, 60, 128};
-    (void)state;
     for (int loss = SL_LINK_CROSS_ENTROPY; loss <= SL_LINK_PAIRWISE; loss++)
         for (size_t i = 0; i < SL_COUNT(links); i++)
             for (size_t j = 0; j < SL_COUNT(negatives); j++) {

@@ -5,19 +5,9 @@
  * codelets/links.h. A score is a polynomial of degree 1 in each number, between kinks, so that
  * these differences have no error but rounding in double. A product of integers, or of multiples of
  * powers of 2, has none. X + Y of the mlp is an odd multiple of 2^-7, and a step is shorter. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "codelets/links.h"
 #include "tests/kernels.h"
+#include "tests/unit.h"
 
 /* ---- Problems ---- */
 
@@ -290,15 +280,13 @@ static void each_problem(void (*check)(const struct problem *p))
         }
 }
 
-static void test_scores(void **state)
+SL_TEST(test_scores)
 {
-    (void)state;
     each_problem(check_scores);
 }
 
-static void test_gradients(void **state)
+SL_TEST(test_gradients)
 {
-    (void)state;
     each_problem(check_gradients);
 }
 
@@ -319,9 +307,8 @@ static void check_nan(const struct problem *p)
     sl_guarded_free(&x);
 }
 
-static void test_nan(void **state)
+SL_TEST(test_nan)
 {
-    (void)state;
     for (int decoder = 0; decoder < 3; decoder++)
         each_kind((struct problem){.decoder = (enum sl_decoder)decoder,
                                    .sources = 9,
@@ -333,12 +320,11 @@ static void test_nan(void **state)
 }
 
 /* A million gradients of one sign: a sum of one after the other would be off by a hundredth. */
-static void test_long_sum(void **state)
+SL_TEST(test_long_sum)
 {
     enum { LINKS = 1 << 20 };
     struct sl_scored_link *block = calloc(1 + LINKS, sizeof *block);
     float x[2] = {0.5f, 0.5f}, w[2] = {1.0f, 1.0f};
-    (void)state;
     assert_non_null(block);
     block->source = LINKS;
     for (int64_t e = 1; e <= LINKS; e++)
@@ -386,9 +372,8 @@ static void check_order(int64_t targets, int64_t links)
     sl_guarded_free(&memory);
 }
 
-static void test_order(void **state)
+SL_TEST(test_order)
 {
-    (void)state;
     for (int64_t targets = 1; targets < 40; targets += 6)
         for (int64_t links = 0; links < 60; links = 2 * links + 1)
             check_order(targets, links);

@@ -1,18 +1,9 @@
 /* Softmax cross-entropy, its gradient and accuracy counts. How they are judged: tests/kernels.h. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "bench/loops.h"
 #include "codelets/softmax.h"
 #include "core/split.h"
 #include "tests/kernels.h"
+#include "tests/unit.h"
 
 /* ---- e^x ---- */
 
@@ -26,9 +17,8 @@ static float float_of(uint32_t bits)
 }
 
 /* Every STEP-th float from -0 to -88. */
-static void test_exponential(void **state)
+SL_TEST(test_exponential)
 {
-    (void)state;
     enum { STEP = 1009 };
     const double least = 0x1p-126;
     for (int level = 0; sl_next_level(&level);)
@@ -48,9 +38,8 @@ static void test_exponential(void **state)
         }
 }
 
-static void test_exponential_extremes(void **state)
+SL_TEST(test_exponential_extremes)
 {
-    (void)state;
     enum { CASES = 8 };
     const float x[AT_ONCE] = {0.0f,   -0.0f,     NAN,   -NAN, float_of(0x7F800001),
                               -3e38f, -INFINITY, -89.0f};
@@ -188,15 +177,13 @@ static void check_softmax(int64_t rows, int64_t classes, enum sl_layout layout)
     }
 }
 
-static void test_softmax(void **state)
+SL_TEST(test_softmax)
 {
-    (void)state;
     sl_each_shape_and_level(check_softmax);
 }
 
-static void test_softmax_large_logits(void **state)
+SL_TEST(test_softmax_large_logits)
 {
-    (void)state;
     sl_random_seed(9);
     for (int trial = 0; trial < 20; trial++) {
         struct sl_guarded z = sl_guarded_empty(40, 41, SL_LOOSE, NAN);
@@ -218,9 +205,8 @@ static void test_softmax_large_logits(void **state)
     }
 }
 
-static void test_first_largest_wins(void **state)
+SL_TEST(test_first_largest_wins)
 {
-    (void)state;
     static const float logits[][4] = {
         {1, 3, 3, 3}, {5, 5, 5, 5}, {-2, -3, -2, -9}, {0, 1, 2, 2}, {-1, -1, -1, 0}};
     static const int32_t first[] = {1, 0, 0, 2, 3};
@@ -239,9 +225,8 @@ static void test_first_largest_wins(void **state)
 }
 
 /* A vertex without a label adds nothing, whatever its split and its logits. */
-static void test_no_label_is_ignored(void **state)
+SL_TEST(test_no_label_is_ignored)
 {
-    (void)state;
     const float z[] = {NAN, 1, 2, 1e4f, -1e4f, 0, 3, 1, 2};
     const int32_t target[] = {-1, SL_SPLIT_TRAIN, -1, SL_SPLIT_TEST, 0, SL_SPLIT_TRAIN};
     double loss, correct, corrects[4], losses[4];
@@ -259,9 +244,8 @@ static void test_no_label_is_ignored(void **state)
 }
 
 /* A diverged run must look diverged. */
-static void test_softmax_nan(void **state)
+SL_TEST(test_softmax_nan)
 {
-    (void)state;
     for (int at = 0; at < 3; at++) {
         float z[] = {1, 2, 3}, g[3];
         const int32_t target[] = {1, SL_SPLIT_TRAIN};
@@ -329,9 +313,8 @@ static void check_extremes(int64_t classes, float value, float others)
         }
 }
 
-static void test_softmax_extremes(void **state)
+SL_TEST(test_softmax_extremes)
 {
-    (void)state;
     static const int64_t classes[] = {1, 2, 7, 8, 9, 16, 17, MOST_CLASSES};
     static const float values[] = {NAN, -NAN, INFINITY, -INFINITY, 3e38f, -3e38f, 100.0f, -100.0f};
     static const float others[] = {0.0f, INFINITY, -INFINITY, 3e38f, -3e38f};
@@ -343,9 +326,8 @@ static void test_softmax_extremes(void **state)
 }
 
 /* The loss of more rows than one logarithm is taken of: each has log(classes). */
-static void test_softmax_many_rows(void **state)
+SL_TEST(test_softmax_many_rows)
 {
-    (void)state;
     enum { ROWS = 20000, CLASSES = 41 };
     struct sl_guarded z = sl_guarded_empty(ROWS, CLASSES, SL_TIGHT, NAN);
     int32_t *target = sl_random_targets(ROWS, CLASSES);

@@ -3,21 +3,11 @@
  *
  * A neighbour sends the result of one float operation, so the largest value and its vertex are
  * exact. The exact gradient is the central difference of Σ G·Z in double. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "codelets/bfloat16.h"
 #include "codelets/jump_max.h"
 #include "codelets/max.h"
 #include "tests/kernels.h"
+#include "tests/unit.h"
 
 enum { FIRST = 1000, MOST = 64 }; /* vertex of column 0; rows and columns */
 
@@ -232,15 +222,13 @@ static void each_size(void (*check)(const struct problem *p))
     each_problem(2, 4, 17, SL_TIGHT, SL_INTEGERS, check);
 }
 
-static void test_forward(void **state)
+SL_TEST(test_forward)
 {
-    (void)state;
     each_size(check_forward);
 }
 
-static void test_merge(void **state)
+SL_TEST(test_merge)
 {
-    (void)state;
     each_size(check_merge);
 }
 
@@ -256,9 +244,8 @@ static void check_nan(const struct problem *p)
     sl_guarded_free(&bad.h);
 }
 
-static void test_nan(void **state)
+SL_TEST(test_nan)
 {
-    (void)state;
     each_problem(19, 31, 5, SL_TIGHT, SL_REALS, check_nan);
 }
 
@@ -331,9 +318,8 @@ static void check_gradient(const struct problem *p)
     sl_guarded_free(&g);
 }
 
-static void test_gradient(void **state)
+SL_TEST(test_gradient)
 {
-    (void)state;
     each_problem(7, 11, 3, SL_TIGHT, SL_REALS, check_gradient);
     each_problem(4, 3, 67, SL_LOOSE, SL_REALS, check_gradient);
     each_problem(5, 1, 2, SL_EDGE, SL_REALS, check_gradient);
@@ -421,9 +407,8 @@ static void check_jump_max(int64_t rows, int64_t cols, enum sl_layout layout)
     sl_guarded_free(&g);
 }
 
-static void test_jump_max(void **state)
+SL_TEST(test_jump_max)
 {
-    (void)state;
     sl_each_shape_and_level(check_jump_max);
 }
 

@@ -1,20 +1,10 @@
 /* Normalisation and its gradient. How kernels are judged: tests/kernels.h. The naive results are
  * formulas in double; those of gradients are compared with central differences as well. bfloat16
  * operands have the results of the same numbers in float32, with one more rounding at the end. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "codelets/bfloat16.h"
 #include "codelets/norm.h"
 #include "tests/kernels.h"
+#include "tests/unit.h"
 
 static const double EPSILON = 1e-5;
 
@@ -471,9 +461,8 @@ static void check_shape(int64_t rows, int64_t cols, enum sl_layout layout)
     }
 }
 
-static void test_shapes(void **state)
+SL_TEST(test_shapes)
 {
-    (void)state;
     static const int64_t rows[] = {0, 1, 5, 129}, cols[] = {1, 3, 15, 16, 17, 32, 100, 256, 1000};
     for (int level = 0; sl_next_level(&level);) {
         sl_random_seed(1);
@@ -488,9 +477,8 @@ static void test_shapes(void **state)
 }
 
 /* Columns whose statistics do not depend on H. */
-static void test_fixed_statistics(void **state)
+SL_TEST(test_fixed_statistics)
 {
-    (void)state;
     struct problem p = make(9, 17, SL_LOOSE, true, false, USUAL);
     double *zeros = sl_doubles(2 * 17), *want = sl_doubles(9 * 17), *bound = sl_doubles(9 * 17);
     struct sl_guarded y = sl_guarded_empty(9, 17, SL_TIGHT, SL_CANARY);
@@ -509,9 +497,8 @@ static void test_fixed_statistics(void **state)
 }
 
 /* Constant columns, whose sums round to a variance below 0; one row. */
-static void test_small_variances(void **state)
+SL_TEST(test_small_variances)
 {
-    (void)state;
     const double sums[] = {0.3, 30.0, 0.03 - 1e-10, 900.0 * (1.0 - 0x1p-50)};
     float statistics[6] = {0}, averages[6] = {0};
     sl_kernel_norm_statistics(2, 3.0, sums, 2, statistics, 3);
@@ -584,9 +571,8 @@ static void check_differences(int64_t rows, int64_t cols, bool columns)
     discard(&p);
 }
 
-static void test_differences(void **state)
+SL_TEST(test_differences)
 {
-    (void)state;
     sl_random_seed(2);
     for (int columns = 0; columns < 2; columns++)
         for (int64_t size = 4; size < 20; size += 3) {

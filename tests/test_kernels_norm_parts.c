@@ -1,18 +1,10 @@
 /* Normalised rows that are cut into parts. How kernels are judged: tests/kernels.h. The naive
  * results are formulas in double of whole rows. bfloat16 operands are judged by the numbers that
  * they have. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "codelets/accumulate.h"
 #include "codelets/norm_parts.h"
 #include "tests/kernels.h"
+#include "tests/unit.h"
 
 static const double EPSILON = 1e-5;
 
@@ -288,9 +280,8 @@ static void check_back(struct problem *p, enum sl_layout layout)
 
 /* ---- Shapes ---- */
 
-static void test_shapes(void **state)
+SL_TEST(test_shapes)
 {
-    (void)state;
     static const int64_t rows[] = {0, 1, 5, 131},
                          cols[][PARTS] = {{1, 1, 1},   {4, 4, 5},    {16, 16, 7},
                                           {32, 1, 17}, {100, 5, 96}, {3, 5000, 40}};
@@ -314,9 +305,8 @@ static void test_shapes(void **state)
 }
 
 /* Rows that are all alike are 0 without the bias, and variances are not below 0. */
-static void test_constant_rows(void **state)
+SL_TEST(test_constant_rows)
 {
-    (void)state;
     float h[3] = {0.1f, 0.1f, 0.1f}, x[3], y[3], z[3] = {NAN, NAN, NAN};
     const float weight[3] = {1.0f, 1.0f, 1.0f}, bias[3] = {0.0f};
     const struct sl_rows row = sl_float_rows(h, 3), to = sl_float_rows(z, 3);

@@ -1,18 +1,10 @@
 /* One optimizer step at a time against double precision. How it is judged: tests/kernels.h. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "codelets/clip.h"
 #include "codelets/init.h"
 #include "codelets/instructions.h"
 #include "codelets/optimizer.h"
 #include "tests/kernels.h"
+#include "tests/unit.h"
 
 struct state_of_one {
     double w, m, v;
@@ -122,9 +114,8 @@ static void check_optimizer_everywhere(const struct sl_optimizer_step *step)
                     check_optimizer(*step, counted, counts[i], (enum sl_layout)layout);
 }
 
-static void test_adam(void **state)
+SL_TEST(test_adam)
 {
-    (void)state;
     const struct sl_optimizer_step plain = {
         .method = SL_ADAM, .rate = 0.01f, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f};
     struct sl_optimizer_step decayed = plain;
@@ -133,9 +124,8 @@ static void test_adam(void **state)
     check_optimizer_everywhere(&decayed);
 }
 
-static void test_adamw(void **state)
+SL_TEST(test_adamw)
 {
-    (void)state;
     const struct sl_optimizer_step step = {.method = SL_ADAMW,
                                            .rate = 0.01f,
                                            .decay = 0.1f,
@@ -145,9 +135,8 @@ static void test_adamw(void **state)
     check_optimizer_everywhere(&step);
 }
 
-static void test_sgd(void **state)
+SL_TEST(test_sgd)
 {
-    (void)state;
     struct sl_optimizer_step step = {
         .method = SL_SGD, .rate = 0.1f, .decay = 5e-3f, .momentum = 0.9f};
     check_optimizer_everywhere(&step);
@@ -156,9 +145,8 @@ static void test_sgd(void **state)
 }
 
 /* The corrections of step t, for all t up to a million: they are as good in float as it needs. */
-static void test_corrections(void **state)
+SL_TEST(test_corrections)
 {
-    (void)state;
     static const double betas[] = {0.9, 0.999, 0.5, 0.99, 0.9999};
     for (size_t b = 0; b < SL_COUNT(betas); b++) {
         const float beta = (float)betas[b];
@@ -179,9 +167,8 @@ static void test_corrections(void **state)
 }
 
 /* Parameters with equal numbers of steps make the same step as without counts. */
-static void test_equal_counts(void **state)
+SL_TEST(test_equal_counts)
 {
-    (void)state;
     enum { COUNT = 997 };
     static const int64_t before[] = {0, 1, 2, 9, 63, 1000, 99999};
     static float counts[COUNT], g[COUNT], w[2][COUNT], m[2][COUNT], v[2][COUNT];
@@ -215,9 +202,8 @@ static void test_equal_counts(void **state)
 }
 
 /* SGD does not look at counts. */
-static void test_sgd_counts(void **state)
+SL_TEST(test_sgd_counts)
 {
-    (void)state;
     enum { COUNT = 997 };
     static float counts[COUNT], g[COUNT], w[2][COUNT], m[2][COUNT];
     const struct sl_optimizer_step step = {
@@ -239,9 +225,8 @@ static void test_sgd_counts(void **state)
 
 /* A weight whose gradient is always 0 stays, not even NaN for epsilon 0/0: v = 0 divides by
  * epsilon. */
-static void test_adam_without_gradient(void **state)
+SL_TEST(test_adam_without_gradient)
 {
-    (void)state;
     struct sl_optimizer_step step = {.method = SL_ADAM,
                                      .rate = 0.1f,
                                      .beta1 = 0.9f,
@@ -258,9 +243,8 @@ static void test_adam_without_gradient(void **state)
 }
 
 /* One number that is not finite is found wherever it is, and told apart. */
-static void test_not_finite(void **state)
+SL_TEST(test_not_finite)
 {
-    (void)state;
     enum { COUNT = 5000 };
     static const float bad[] = {NAN, -NAN, INFINITY, -INFINITY};
     static const int64_t places[] = {0, 1, 15, 2047, 2048, 4095, 4096, 4999};
@@ -294,9 +278,8 @@ static void test_not_finite(void **state)
 }
 
 /* Every element moves, and what is not finite is found and told apart. */
-static void test_average(void **state)
+SL_TEST(test_average)
 {
-    (void)state;
     static const int64_t counts[] = {0, 1, 7, 16, 17, 33, 602};
     sl_random_seed(7);
     for (int level = 0; sl_next_level(&level);)
@@ -328,9 +311,8 @@ static void test_average(void **state)
 
 /* The sum is as good as a plain one and has the same bits on every instruction set; the limit is
  * kept, and a shorter gradient stays as it is. */
-static void test_clip(void **state)
+SL_TEST(test_clip)
 {
-    (void)state;
     static const int64_t shapes[][2] = {{0, 5},  {1, 1},   {3, 7},  {5, 8},
                                         {4, 16}, {33, 41}, {1, 999}};
     sl_random_seed(6);

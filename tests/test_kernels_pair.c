@@ -8,19 +8,9 @@
  *
  * A score e, a sum of F terms, is off by F u of the sum of their sizes, and so is the log of the
  * sum. Every coefficient is off by as much of itself. The sums add their roundings. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "codelets/pair.h"
 #include "tests/kernels.h"
+#include "tests/unit.h"
 
 /* Exponentials below 2^-126 may become 0. Weights far from 1 make that as much of a result. */
 static const double LOST = 1e-24;
@@ -661,30 +651,26 @@ static void each_option(checking *check)
     check_problem(1, 130, 3, 5, true, 0.6, SL_EDGE, check);
 }
 
-static void test_forward(void **state)
+SL_TEST(test_forward)
 {
-    (void)state;
     each_option(check_forward);
     check_problem(0, 9, 2, 3, false, 0.0, SL_TIGHT, check_forward);
 }
 
-static void test_hub(void **state)
+SL_TEST(test_hub)
 {
-    (void)state;
     check_problem(3, 10000, 3, 5, false, 0.0, SL_PADDED, check_forward);
     check_problem(3, 10000, 8, 8, true, 0.5, SL_LOOSE, check_forward);
     check_problem(2, 10000, 2, 7, false, 0.5, SL_TIGHT, check_merge);
 }
 
-static void test_merge(void **state)
+SL_TEST(test_merge)
 {
-    (void)state;
     each_option(check_merge);
 }
 
-static void test_gradient(void **state)
+SL_TEST(test_gradient)
 {
-    (void)state;
     each_option(check_gradient);
 }
 

@@ -5,19 +5,9 @@
  * coefficients with dropout, Z. Gradients are central differences of Σ G·Z. K and e have multiples
  * of 1/64, and T odd multiples of 1/128: K + T + e is exact in float, and never near the kink of
  * LeakyReLU. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "codelets/pair.h"
 #include "tests/kernels.h"
+#include "tests/unit.h"
 
 enum {
     DIFFERENCES = 12, /* at most, of each matrix; else some at random */
@@ -643,13 +633,12 @@ static void check_shape(int64_t rows, int64_t cols, int32_t heads, int64_t width
 }
 
 /* Row `rows / 2` is full, so that degrees are the numbers of columns; every fifth row is empty. */
-static void test_shapes(void **state)
+SL_TEST(test_shapes)
 {
     static const int64_t degrees[] = {9, 16, 65, 130, 1}, features[] = {1, 3, 8, 17},
                          widths[] = {1, 3, 8, 20};
     static const int32_t heads[] = {1, 3, 8, 13};
     int i = 0;
-    (void)state;
     for (size_t f = 0; f < SL_COUNT(features); f++)
         for (size_t h = 0; h < SL_COUNT(heads); h++)
             for (size_t w = 0; w < SL_COUNT(widths); w++, i++)
@@ -658,9 +647,8 @@ static void test_shapes(void **state)
 }
 
 /* Rows of edges of few entries at a time; many heads; many features; wide blocks of entries. */
-static void test_sizes(void **state)
+SL_TEST(test_sizes)
 {
-    (void)state;
     check_shape(3, 40, 1, 1000, 2, 0.0, SL_TIGHT);
     check_shape(3, 21, 13, 100, 2, 0.0, SL_LOOSE);
     check_shape(3, 21, 2, 5000, 1, 0.0, SL_PADDED);

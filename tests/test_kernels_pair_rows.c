@@ -1,17 +1,8 @@
 /* Attention by pairs of rows: what is done to rows and parameters. The walks: test_kernels_pair.c.
  * How kernels are judged: tests/kernels.h. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "codelets/pair.h"
 #include "tests/kernels.h"
+#include "tests/unit.h"
 
 static struct sl_pair pair_of(int32_t heads, int64_t width, bool products, int64_t edges)
 {
@@ -595,53 +586,45 @@ static void each_row_shape(checking *check, int64_t most)
             }
 }
 
-static void test_ends(void **state)
+SL_TEST(test_ends)
 {
-    (void)state;
     each_row_shape(check_ends, 70);
 }
 
-static void test_output(void **state)
+SL_TEST(test_output)
 {
-    (void)state;
     const struct sl_pair wide = pair_of(2, 33, false, 0);
     each_row_shape(check_output, 70);
     check_output(&wide, 1200, SL_LOOSE); /* means of several runs of rows */
 }
 
-static void test_gradient(void **state)
+SL_TEST(test_gradient)
 {
-    (void)state;
     each_row_shape(check_gradient, 70);
 }
 
-static void test_join(void **state)
+SL_TEST(test_join)
 {
-    (void)state;
     each_row_shape(check_join, 70);
 }
 
-static void test_vector_back(void **state)
+SL_TEST(test_vector_back)
 {
-    (void)state;
     each_row_shape(check_vector_back, 300);
 }
 
-static void test_edges_back(void **state)
+SL_TEST(test_edges_back)
 {
-    (void)state;
     each_row_shape(check_edges_back, 70);
 }
 
-static void test_edges_paste(void **state)
+SL_TEST(test_edges_paste)
 {
-    (void)state;
     each_row_shape(check_edges_paste, 7);
 }
 
-static void test_weights(void **state)
+SL_TEST(test_weights)
 {
-    (void)state;
     each_row_shape(check_weights, 33);
 }
 

@@ -1,26 +1,17 @@
 /* Random numbers, and the kernels that draw them: initial weights and dropout. How they are judged:
  * tests/kernels.h. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "codelets/dropout.h"
 #include "codelets/expand.h"
 #include "codelets/features.h"
 #include "codelets/init.h"
 #include "tests/kernels.h"
+#include "tests/unit.h"
 
 /* ---- Random numbers and dropout ---- */
 
 /* The known answers of Random123 (file kat_vectors, threefry2x32, 13 rounds). */
-static void test_rng_known_answers(void **state)
+SL_TEST(test_rng_known_answers)
 {
-    (void)state;
     static const uint32_t known[][6] = {
         /* counter, counter, key, key, result, result */
         {0x00000000, 0x00000000, 0x00000000, 0x00000000, 0x9d1c5ec6, 0x8bd50731},
@@ -38,9 +29,8 @@ static void test_rng_known_answers(void **state)
 }
 
 /* The words of a key all matter, in their own place. */
-static void test_rng_keys_differ(void **state)
+SL_TEST(test_rng_keys_differ)
 {
-    (void)state;
     uint64_t keys[3 * 3 * 3 * 3];
     size_t count = 0;
     for (uint64_t seed = 0; seed < 3; seed++)
@@ -54,9 +44,8 @@ static void test_rng_keys_differ(void **state)
                 }
 }
 
-static void test_rng_uniform(void **state)
+SL_TEST(test_rng_uniform)
 {
-    (void)state;
     enum { COUNT_U = 1000000 };
     double sum = 0.0, squares = 0.0;
     for (uint32_t i = 0; i < COUNT_U; i++) {
@@ -70,9 +59,8 @@ static void test_rng_uniform(void **state)
     assert_true(fabs(squares / COUNT_U - 1.0 / 3.0) < 4.0 * sqrt(4.0 / 45.0 / COUNT_U));
 }
 
-static void test_dropout_make(void **state)
+SL_TEST(test_dropout_make)
 {
-    (void)state;
     const struct sl_dropout none = sl_dropout_make(0.0, 1), half = sl_dropout_make(0.5, 1);
     const struct sl_dropout all = sl_dropout_make(1.0, 1);
     assert_int_equal(none.threshold, 0);
@@ -116,9 +104,8 @@ static void check_dropout_statistics(double p)
     assert_true(fabs(later / n - keep * keep) <= pair);
 }
 
-static void test_dropout_statistics(void **state)
+SL_TEST(test_dropout_statistics)
 {
-    (void)state;
     check_dropout_statistics(0.1);
     check_dropout_statistics(0.5);
     check_dropout_statistics(0.9);
@@ -175,9 +162,8 @@ static void check_half(int64_t rows, int64_t cols, enum sl_layout layout)
 }
 
 /* Rows of several runs of draws, which begin inside a draw. */
-static void test_dropout_wide(void **state)
+SL_TEST(test_dropout_wide)
 {
-    (void)state;
     static const int64_t widths[] = {1020, 4093, 4100, 6030, 8218};
     static const uint32_t columns[] = {0, 4, 8, 12, 20, 1021};
     for (size_t w = 0; w < SL_COUNT(widths); w++)
@@ -187,9 +173,8 @@ static void test_dropout_wide(void **state)
         }
 }
 
-static void test_dropout(void **state)
+SL_TEST(test_dropout)
 {
-    (void)state;
     sl_each_shape(check_dropout);
     sl_each_shape(check_half);
     for (uint32_t column0 = 0; column0 < 40; column0 += 37) { /* rows of several runs */
@@ -241,9 +226,8 @@ static void check_same_masks(const struct sl_sparse *x, const struct sl_dropout 
     sl_guarded_free(&transposed);
 }
 
-static void test_dropout_same_dense_and_sparse(void **state)
+SL_TEST(test_dropout_same_dense_and_sparse)
 {
-    (void)state;
     enum { ROWS = 37, COLS = 53 };
     struct sl_guarded_sparse all =
         sl_guarded_sparse_random(ROWS, COLS, COLS, 3, true, SL_REALS); /* full but for empty rows */
@@ -260,9 +244,8 @@ static void test_dropout_same_dense_and_sparse(void **state)
 }
 
 /* A dropout of everything leaves zeros. */
-static void test_dropout_of_all(void **state)
+SL_TEST(test_dropout_of_all)
 {
-    (void)state;
     const struct sl_dropout everything = sl_some_dropout(1.0);
     struct sl_guarded_sparse x = sl_guarded_sparse_random(37, 53, 9, 3, true, SL_REALS);
     struct sl_guarded vertices = sl_guarded_vertices(37),
@@ -309,16 +292,14 @@ static void check_glorot(int64_t rows, int64_t cols, enum sl_layout layout)
     sl_guarded_free(&w);
 }
 
-static void test_glorot(void **state)
+SL_TEST(test_glorot)
 {
-    (void)state;
     sl_each_shape_and_level(check_glorot);
 }
 
 /* A tile holds the same numbers as its part of the whole. */
-static void test_glorot_tiles(void **state)
+SL_TEST(test_glorot_tiles)
 {
-    (void)state;
     struct sl_guarded whole = sl_guarded_empty(40, 50, SL_TIGHT, SL_CANARY),
                       tile = sl_guarded_empty(13, 21, SL_LOOSE, SL_CANARY);
     sl_kernel_glorot(40, 50, 0.5f, 99, 0, 0, whole.at, whole.ld);

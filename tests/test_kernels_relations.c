@@ -5,19 +5,10 @@
  * reals. Exact results are those of the formulas in codelets/relations.h, in double. Gradients are
  * compared with central differences of Σ G·OUT, which is linear in X and in WEIGHT. A relation
  * that no entry has has a weight of NaN, which must not be used. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "codelets/bases.h"
 #include "codelets/relations.h"
 #include "tests/kernels.h"
+#include "tests/unit.h"
 
 /* What a problem is: A (rows, cols) with `degree` entries a row and one full row, or none. */
 struct shape {
@@ -373,9 +364,8 @@ static void each_size(void (*check)(const struct problem *p))
         each_level(&shapes[i], (enum sl_layout)(i % SL_LAYOUTS), check);
 }
 
-static void test_forward(void **state)
+SL_TEST(test_forward)
 {
-    (void)state;
     each_size(check_forward);
     each_level(&(struct shape){3, 40000, 3000, 1, 2, 3, 5}, SL_TIGHT, check_forward); /* hub */
     each_level(&(struct shape){2, 17000, 0, 0, 300, 1, 1}, SL_EDGE, check_forward);
@@ -383,9 +373,8 @@ static void test_forward(void **state)
     each_level(&(struct shape){3500, 20, 8, 1500, 7, 65, 7}, SL_PADDED, check_forward);
 }
 
-static void test_back(void **state)
+SL_TEST(test_back)
 {
-    (void)state;
     each_size(check_back);
     each_level(&(struct shape){40000, 2, 2, -1, 2, 5, 3}, SL_TIGHT, check_back);
     each_level(&(struct shape){5, 3500, 1500, 2, 1, 3, 2}, SL_LOOSE, check_back); /* full */
@@ -418,18 +407,16 @@ static void check_nan(const struct problem *p)
     sl_guarded_free(&bad);
 }
 
-static void test_nan(void **state)
+SL_TEST(test_nan)
 {
-    (void)state;
     each_level(&(struct shape){19, 31, 2, -1, 5, 6, 8}, SL_PADDED, check_nan);
 }
 
 /* A matrix without blocks has no entries: results are cleared, or stay. */
-static void test_no_blocks(void **state)
+SL_TEST(test_no_blocks)
 {
     static const uint32_t row_ptr[1];
     const struct sl_sparse none = {.rows = 3, .row_ptr = row_ptr};
-    (void)state;
     for (int accumulate = 0; accumulate < 2; accumulate++) {
         const float left = accumulate ? 5.0f : 0.0f;
         float w[2] = {1.0f, 1.0f}, x[3] = {1.0f, 1.0f, 1.0f}, to[3] = {5.0f, 5.0f, 5.0f},
@@ -494,11 +481,10 @@ static void check_bases(const struct sl_bases *b, enum sl_layout layout)
     sl_guarded_free(&back);
 }
 
-static void test_bases(void **state)
+SL_TEST(test_bases)
 {
     static const struct sl_bases sizes[] = {{1, 1, 1, 1},  {3, 2, 5, 2},     {7, 3, 17, 8},
                                             {2, 5, 3, 33}, {90, 30, 20, 31}, {4, 4, 65, 64}};
-    (void)state;
     for (size_t s = 0; s < SL_COUNT(sizes); s++) {
         check_bases(&sizes[s], SL_TIGHT);
         check_bases(&sizes[s], SL_PADDED);

@@ -1,19 +1,10 @@
 /* Sums of products of sparse tiles and dense matrices, and what follows them. How they are judged:
  * tests/kernels.h. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "codelets/dropout.h"
 #include "codelets/epilogue.h"
 #include "codelets/spmm.h"
 #include "tests/exact.h"
+#include "tests/unit.h"
 
 /* ---- Sums of products ---- */
 
@@ -141,16 +132,14 @@ static void check_spmm_shape(int64_t rows, int64_t width, enum sl_layout layout)
     }
 }
 
-static void test_spmm(void **state)
+SL_TEST(test_spmm)
 {
-    (void)state;
     sl_each_shape(check_spmm_shape);
 }
 
 /* Every form; every step of the epilogue alone, and all of them. */
-static void test_spmm_forms(void **state)
+SL_TEST(test_spmm_forms)
 {
-    (void)state;
     static const int64_t widths[] = {16, 41, 64, 144};
     static const int steps[] = {0, 1, 2, 4, 8, 16, 32, 64, 128, SL_STEPS_ALL};
     for (size_t w = 0; w < SL_COUNT(widths); w++)
@@ -167,9 +156,8 @@ static void test_spmm_forms(void **state)
 
 /* Rows of more entries than any batch a kernel works in, first, between and last, and hundreds of
  * short rows, on operands larger than a cache. */
-static void test_spmm_hub(void **state)
+SL_TEST(test_spmm_hub)
 {
-    (void)state;
     static const int64_t hubs[] = {0, 350, 699}, widths[] = {1, 41, 128};
     for (size_t i = 0; i < SL_COUNT(hubs); i++)
         for (size_t j = 0; j < SL_COUNT(widths); j++)
@@ -181,9 +169,8 @@ static void test_spmm_hub(void **state)
 }
 
 /* Rows of many entries, whose columns come in slices, and a last slice that is short. */
-static void test_spmm_slices(void **state)
+SL_TEST(test_spmm_slices)
 {
-    (void)state;
     static const int64_t widths[] = {127, 128, 130, 144, 199, 256, 300};
     for (size_t w = 0; w < SL_COUNT(widths); w++)
         for (int layout = 0; layout < SL_LAYOUTS; layout++)
@@ -195,9 +182,8 @@ static void test_spmm_slices(void **state)
 }
 
 /* So many that rows are asked for ahead, with columns of 16 bits, of 32, and of both. */
-static void test_spmm_many_columns(void **state)
+SL_TEST(test_spmm_many_columns)
 {
-    (void)state;
     static const struct {
         int64_t cols, block_cols;
     } cuts[] = {{9000, 0}, {70000, 0}, {70000, 65536}, {70000, 65537}};
@@ -215,9 +201,8 @@ static void test_spmm_many_columns(void **state)
 }
 
 /* Around a cut into blocks and parts nothing is lost, even where they have no entry at all. */
-static void test_spmm_no_entries(void **state)
+SL_TEST(test_spmm_no_entries)
 {
-    (void)state;
     static const int64_t sizes[][2] = {{0, 9}, {9, 9}, {700, 9}, {5, 1}};
     for (size_t i = 0; i < SL_COUNT(sizes); i++)
         for (int trial = 0; trial < 40; trial++) {
@@ -258,9 +243,8 @@ static void check_spmm_nan(const struct form *form)
     free_product(&p, form);
 }
 
-static void test_spmm_nan(void **state)
+SL_TEST(test_spmm_nan)
 {
-    (void)state;
     for (int trial = 0; trial < 200; trial++) {
         const struct form form = random_form(19);
         check_spmm_nan(&form);
@@ -270,9 +254,8 @@ static void test_spmm_nan(void **state)
 /* ---- The same bits ---- */
 
 /* Ranks and devices may keep a tile with another ld: that must not change a bit of the result. */
-static void test_spmm_same_in_all_layouts(void **state)
+SL_TEST(test_spmm_same_in_all_layouts)
 {
-    (void)state;
     for (size_t i = 0; i < SL_COUNT(sl_widths); i++)
         for (int trial = 0; trial < 8; trial++) {
             const struct form form = random_form(67);
@@ -336,9 +319,8 @@ static void check_grouping(struct product *p, struct form form, const struct sl_
     sl_guarded_free(&whole);
 }
 
-static void test_spmm_same_in_all_groups(void **state)
+SL_TEST(test_spmm_same_in_all_groups)
 {
-    (void)state;
     for (size_t w = 0; w < SL_COUNT(sl_widths); w++)
         for (int option = 0; option < 8; option++)
             for (int level = 0; sl_next_level(&level);) {
@@ -434,9 +416,8 @@ static void check_fused_shape(int64_t rows, int64_t width, enum sl_layout layout
     check_fused(form, rows, width, layout);
 }
 
-static void test_spmm_fused(void **state)
+SL_TEST(test_spmm_fused)
 {
-    (void)state;
     sl_each_shape(check_fused_shape);
     for (int steps = 1; steps <= SL_STEPS_ALL; steps++) {
         struct form form = random_form(37);

@@ -1,20 +1,11 @@
 /* Losses on values and weighted softmax cross-entropy: sums and gradients against formulas in
  * double, and gradients against central differences of these. How they are judged:
  * tests/kernels.h. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "codelets/value_loss.h"
 #include "codelets/weighted_softmax.h"
 #include "core/split.h"
 #include "tests/kernels.h"
+#include "tests/unit.h"
 
 /* ---- Values ---- */
 
@@ -149,9 +140,8 @@ static void check_values(int64_t rows, int64_t cols, enum sl_layout layout)
     }
 }
 
-static void test_values(void **state)
+SL_TEST(test_values)
 {
-    (void)state;
     sl_each_shape_and_level(check_values);
 }
 
@@ -164,9 +154,8 @@ static void set_large(struct sl_guarded *z)
 }
 
 /* Nothing overflows, and what is wrong by 500 has a loss of 500. */
-static void test_large_logits(void **state)
+SL_TEST(test_large_logits)
 {
-    (void)state;
     struct sl_guarded z = sl_guarded_empty(40, 41, SL_LOOSE, NAN);
     set_large(&z);
     check_values_of(&z);
@@ -191,9 +180,8 @@ static void test_large_logits(void **state)
 }
 
 /* A diverged run must look diverged. */
-static void test_not_finite(void **state)
+SL_TEST(test_not_finite)
 {
-    (void)state;
     static const float bad[] = {NAN, INFINITY, -INFINITY};
     for (int kind = SL_VALUE_SIGMOID; kind <= SL_VALUE_SQUARE; kind++)
         for (size_t b = 0; b < SL_COUNT(bad); b++)
@@ -311,9 +299,8 @@ static void check_weighted(int64_t rows, int64_t classes, enum sl_layout layout)
     sl_guarded_free(&z);
 }
 
-static void test_weighted_softmax(void **state)
+SL_TEST(test_weighted_softmax)
 {
-    (void)state;
     sl_each_shape(check_weighted);
     struct sl_guarded z = sl_guarded_empty(40, 41, SL_LOOSE, NAN);
     set_large(&z);

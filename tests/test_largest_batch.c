@@ -19,11 +19,10 @@ static int64_t bytes_of_graphs(const struct sl_trainer *trainer)
 }
 
 /* Two batches, one after the other, are in two places, whatever the steps of an epoch. */
-static void test_first_is_largest(void **state)
+SL_TEST(test_first_is_largest)
 {
     static const char *const batches[] = {"clusters:7,3", "clusters:9,2", "clusters:12,5",
                                           "clusters:5,5"};
-    (void)state;
     for (int f = 0; f < FIXTURES; f++) {
         struct sl_dataset data = sl_fixture_open(&fixtures[f]);
         for (size_t k = 0; k < sizeof batches / sizeof *batches; k++) {

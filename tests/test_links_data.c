@@ -168,9 +168,8 @@ static void assert_same_links(const struct sl_source_links *a, const struct sl_s
 
 /* ---- The draw ---- */
 
-static void test_split(void **state)
+SL_TEST(test_split)
 {
-    (void)state;
     for (int k = 0; k < ALL_KINDS; k++) {
         struct sl_dataset data = open_kind(k), rest;
         struct dense d = dense_of(&data);
@@ -189,9 +188,8 @@ static void test_split(void **state)
 }
 
 /* Weights that differ in both directions leave an undirected graph one. */
-static void test_values_do_not_direct(void **state)
+SL_TEST(test_values_do_not_direct)
 {
-    (void)state;
     static const int64_t indptr[] = {0, 2, 4, 6, 8};
     static const int32_t indices[] = {1, 3, 0, 2, 1, 3, 0, 2};
     static const float values[] = {1, 2, 3, 4, 5, 6, 7, 8};
@@ -214,9 +212,8 @@ static void test_values_do_not_direct(void **state)
 }
 
 /* A random order of the rows moves nothing: neither in a stored dataset, nor in a source. */
-static void test_orders(void **state)
+SL_TEST(test_orders)
 {
-    (void)state;
     for (int k = 0; k < ALL_KINDS; k++) {
         struct sl_dataset data = open_kind(k), ordered = data, rest;
         struct sl_source source, moved, turned;
@@ -242,9 +239,8 @@ static void test_orders(void **state)
 }
 
 /* Other shares and numbers of negatives leave the order of links, and the first negatives. */
-static void test_prefixes(void **state)
+SL_TEST(test_prefixes)
 {
-    (void)state;
     struct sl_dataset data = open_kind(0);
     const struct sl_link_rule few = {.given = true, .shares = {90, 0, 10}, .seed = 5},
                               other = {.given = true, .shares = {90, 0, 10}, .seed = 6};
@@ -278,9 +274,8 @@ static void test_prefixes(void **state)
 }
 
 /* Factors of relations count the entries that are left. */
-static void test_relations(void **state)
+SL_TEST(test_relations)
 {
-    (void)state;
     struct sl_dataset data = open_kind(KINDS), rest;
     struct sl_source source;
     struct sl_part part;
@@ -312,9 +307,8 @@ static void test_relations(void **state)
 }
 
 /* Two vertices have an undirected link, whatever relations join them each way: here two and one. */
-static void test_relations_both_ways(void **state)
+SL_TEST(test_relations_both_ways)
 {
-    (void)state;
     static const int64_t indptr[] = {0, 2, 4, 5, 5};
     static const int32_t indices[] = {1, 1, 0, 2, 1};
     static const float relations[] = {0, 1, 0, 1, 0};
@@ -340,9 +334,8 @@ static void test_relations_both_ways(void **state)
 }
 
 /* A ring of 10,000 edges, each way. */
-static void test_exact_shares(void **state)
+SL_TEST(test_exact_shares)
 {
-    (void)state;
     enum { N = 10000 };
     int64_t *indptr = calloc(N + 1, sizeof *indptr);
     int32_t *indices = calloc(2 * N, sizeof *indices);
@@ -431,9 +424,8 @@ static void expect_bipartite(struct sl_source *source, int ways)
     }
 }
 
-static void test_bipartite(void **state)
+SL_TEST(test_bipartite)
 {
-    (void)state;
     int64_t indptr[BOTH + 1] = {0};
     int32_t indices[BOTH * BOTH];
     for (int ways = 1; ways <= 3; ways++)
@@ -579,9 +571,8 @@ static void test_ways(void **state)
 
 /* ---- Rules and errors ---- */
 
-static void test_rules(void **state)
+SL_TEST(test_rules)
 {
-    (void)state;
     static const char *const bad[] = {"85/5",     "85/5/10/",   "85/5/11",    "80/5/10",
                                       "0/50/50",  "20/30/rest", "50/50/rest", "a/b/c",
                                       "85/5/10 ", "",           "-5/95/10"};
@@ -610,9 +601,8 @@ static void refuse(const struct sl_dataset *data, const char *phrase)
     sl_source_close(&source);
 }
 
-static void test_errors(void **state)
+SL_TEST(test_errors)
 {
-    (void)state;
     struct sl_dataset data = sl_fixture_open(sl_fixture_find("no-edges"));
     refuse(&data, "leaves no link to train on, of 0");
     sl_fixture_close(&data);
@@ -638,9 +628,8 @@ static void test_errors(void **state)
 }
 
 /* Entries that are there twice are one link, and are counted as merged. */
-static void test_duplicates(void **state)
+SL_TEST(test_duplicates)
 {
-    (void)state;
     static const int64_t indptr[] = {0, 0, 3, 4, 4, 4};
     static const int32_t indices[] = {0, 4, 0, 3};
     const struct sl_link_rule rule = {.given = true, .shares = {34, 33, 33}};

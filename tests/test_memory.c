@@ -1,14 +1,7 @@
 /* Memory that comes and goes: which pages are kept and handed out again, and how they are counted.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "core/memory.h"
+#include "tests/unit.h"
 
 enum { MIB = 1 << 20, LARGE = 5 * MIB, SMALL = 3 * MIB / 2, TINY = 300000 };
 
@@ -22,9 +15,8 @@ static unsigned char *take(size_t bytes)
     return memory;
 }
 
-static void test_kept_pages_serve_again(void **state)
+SL_TEST(test_kept_pages_serve_again)
 {
-    (void)state;
     const size_t before = sl_memory_in_use(), block = sl_memory_taken(LARGE);
     assert_true(block >= LARGE && block <= LARGE + LARGE / 4);
 
@@ -44,9 +36,8 @@ static void test_kept_pages_serve_again(void **state)
 }
 
 /* Rows of two widths never take more than the wider ones do. */
-static void test_smaller_requests_use_them(void **state)
+SL_TEST(test_smaller_requests_use_them)
 {
-    (void)state;
     const size_t before = sl_memory_in_use(), block = sl_memory_taken(LARGE);
     unsigned char *large = take(LARGE);
     sl_memory_return(large, LARGE);
@@ -69,12 +60,11 @@ static void test_smaller_requests_use_them(void **state)
 }
 
 /* Little more than a huge page takes little more than one. */
-static void test_ends_are_small(void **state)
+SL_TEST(test_ends_are_small)
 {
     enum { COUNT = 64, BYTES = 2 * MIB + TINY };
     void *memory[COUNT];
     const size_t before = sl_memory_resident_peak();
-    (void)state;
     for (int k = 0; k < COUNT; k++) {
         memory[k] = sl_memory_alloc(BYTES);
         assert_non_null(memory[k]);
@@ -86,9 +76,8 @@ static void test_ends_are_small(void **state)
 }
 
 /* Without a block that does, memory of less than 2 MiB goes at once. */
-static void test_small_ones_are_not_kept(void **state)
+SL_TEST(test_small_ones_are_not_kept)
 {
-    (void)state;
     const size_t before = sl_memory_in_use();
     unsigned char *small = take(SMALL);
     assert_int_equal(sl_memory_in_use(), before + SMALL);
@@ -102,9 +91,8 @@ static void test_small_ones_are_not_kept(void **state)
 
 /* Free memory that is too small is given back when more is wanted: the larger one will do for both.
  */
-static void test_larger_ones_take_their_place(void **state)
+SL_TEST(test_larger_ones_take_their_place)
 {
-    (void)state;
     const size_t before = sl_memory_in_use(), block = sl_memory_taken(2 * LARGE);
     unsigned char *first = take(LARGE), *second = take(LARGE);
     sl_memory_return(first, LARGE);
@@ -120,9 +108,8 @@ static void test_larger_ones_take_their_place(void **state)
 }
 
 /* The least of those that do. */
-static void test_best_fit(void **state)
+SL_TEST(test_best_fit)
 {
-    (void)state;
     unsigned char *wide = take(4 * LARGE), *narrow = take(LARGE);
     sl_memory_return(narrow, LARGE);
     sl_memory_return(wide, 4 * LARGE); /* given back last */

@@ -3,22 +3,13 @@
  * The rows of a case are of one split. Between them are as many rows of the other splits, and rows
  * without a label, all of other labels: they must not count. Sums of floats are right to 1e-6;
  * metrics of labels are exact but for the order of a few sums of double. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "codelets/confusion.h"
 #include "codelets/softmax.h"
 #include "codelets/value_loss.h"
 #include "graphs/metric.h"
 #include "tests/kernels.h"
 #include "tests/metrics_values.h"
+#include "tests/unit.h"
 
 enum { SPLIT = SL_SPLIT_VAL };
 static const double EXACT = 1e-12, CLOSE = 1e-6;
@@ -144,9 +135,8 @@ static double ranking_value(const struct tiles *t, const struct sl_metric *metri
     return value;
 }
 
-static void test_known_values(void **state)
+SL_TEST(test_known_values)
 {
-    (void)state;
     for (size_t i = 0; i < SL_COUNT(known); i++) {
         struct tiles t = make_tiles(&known[i]);
         const char *name = known[i].metric + (t.decision == SL_DECIDE_TOP ? 4 : 0);
@@ -164,9 +154,8 @@ static void test_known_values(void **state)
 
 /* Many equal scores, scores of both signs and of all sizes, zeros of both signs: pairs are counted
  * one by one. */
-static void test_ranking_by_pairs(void **state)
+SL_TEST(test_ranking_by_pairs)
 {
-    (void)state;
     enum { ROWS = 200 };
     static const float sizes[] = {0.0f,  -0.0f,  1e-40f,  -1e-40f, 1.0f,
                                   -1.0f, 500.0f, -500.0f, 3e38f,   -3e38f};
@@ -200,9 +189,8 @@ static void test_ranking_by_pairs(void **state)
 }
 
 /* A split without a vertex, or with one kind of label alone, has no area and no precision. */
-static void test_ranking_undefined(void **state)
+SL_TEST(test_ranking_undefined)
 {
-    (void)state;
     uint64_t work[] = {2 * SL_SPLIT_VAL, 2 * SL_SPLIT_VAL, 2 * SL_SPLIT_TEST + 1, 0, 0, 0};
     double got[SL_TABLE_RANKINGS];
     sl_kernel_ranking(3, work, work + 3, got);
@@ -217,9 +205,8 @@ static void test_ranking_undefined(void **state)
 
 /* Sums of rows and columns are the right and wrong labels, counted otherwise; a known pair of
  * classes is where it belongs. */
-static void test_confusion(void **state)
+SL_TEST(test_confusion)
 {
-    (void)state;
     enum { ROWS = 300, CLASSES = 5 };
     int32_t target[ROWS * 2];
     float z[ROWS * CLASSES];
@@ -283,9 +270,8 @@ static double error_metric(int rows, int columns, const float *y, const float *z
 
 /* Tables of three parts of the rows, joined. Column 1 is far from 0, column 2 has one value, and
  * column 3 no known value; no row is of the test split, and rows without a label lie between. */
-static void test_errors(void **state)
+SL_TEST(test_errors)
 {
-    (void)state;
     enum { ROWS = 500, COLUMNS = 5, WIDTH = SL_TARGET_FIRST + COLUMNS, UNLABELLED = -1 };
     static const int cut[] = {0, 1, 210, ROWS};
     int32_t target[ROWS * WIDTH];

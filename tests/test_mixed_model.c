@@ -7,23 +7,13 @@
  *
  * S = A + I. With --norm sym, L = R = D^-1/2; with --norm row, L = D^-1 and R = I. Expected
  * gradients are central differences of the reference. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "codelets/optimizer.h"
 #include "core/error.h"
 #include "graphs/forward.h"
 #include "tests/fixtures.h"
 #include "tests/running.h"
 #include "tests/runs.h"
+#include "tests/unit.h"
 
 enum { LAYERS = 4, VERTICES = 41, MOST_WIDTH = 23, MOST = 2 * MOST_WIDTH * MOST_WIDTH };
 
@@ -263,9 +253,8 @@ static void check(const struct mixed *m, const struct sl_dataset *data)
     sl_options_free(sl_config_options, &config);
 }
 
-static void test_gradients(void **state)
+SL_TEST(test_gradients)
 {
-    (void)state;
     struct sl_dataset data = sl_fixture_open(&fixture);
     for (size_t m = 0; m < sizeof mixed / sizeof *mixed; m++)
         check(&mixed[m], &data);

@@ -1,13 +1,6 @@
 /* Performance models: tasks share a history if, and only if, they last about as long as one
  * another. No task runs here, so that tiles can be large and have no memory. */
 #include <dlfcn.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 #include <starpu.h>
 
@@ -15,6 +8,7 @@
 #include "codelets/gemm.h"
 #include "codelets/spmm.h"
 #include "tests/running.h"
+#include "tests/unit.h"
 
 static uint32_t submitted; /* the footprint of the last task */
 
@@ -79,9 +73,8 @@ static uint32_t footprint_of_gemm(struct gemm g)
 static const struct gemm layer = {
     .m = 100000, .n = 64, .k = 256, .a_size = 4, .b_size = 4, .c_size = 4};
 
-static void test_gemm_tells_apart(void **state)
+SL_TEST(test_gemm_tells_apart)
 {
-    (void)state;
     enum { WAYS = 12 };
     uint32_t footprint[WAYS];
     struct gemm way[WAYS];
@@ -108,9 +101,8 @@ static void test_gemm_tells_apart(void **state)
                 fail_msg("ways %d and %d of a dense product share a model", b, a);
 }
 
-static void test_gemm_shares(void **state)
+SL_TEST(test_gemm_shares)
 {
-    (void)state;
     struct gemm other = layer;
     other.m = 101000;
     assert_int_equal(footprint_of_gemm(layer), footprint_of_gemm(other));
@@ -156,9 +148,8 @@ static uint32_t footprint_of_spmm(struct spmm s)
 static const struct spmm aggregation = {
     .rows = 30000, .nnz = 3000000, .width = 64, .span = 1, .h_size = 4, .z_size = 4};
 
-static void test_spmm_tells_apart(void **state)
+SL_TEST(test_spmm_tells_apart)
 {
-    (void)state;
     enum { WAYS = 6 };
     uint32_t footprint[WAYS];
     struct spmm way[WAYS];
@@ -178,9 +169,8 @@ static void test_spmm_tells_apart(void **state)
 }
 
 /* How an irregular tile differs from its neighbour, and how many tiles H is cut into. */
-static void test_spmm_shares(void **state)
+SL_TEST(test_spmm_shares)
 {
-    (void)state;
     struct spmm other = aggregation;
     other.nnz += other.nnz / 50;
     other.rows += 500;

@@ -1,19 +1,11 @@
 /* The options table: command line, JSON, help. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "core/error.h"
 #include "core/nearest.h"
 #include "core/options.h"
 #include "core/options_print.h"
+#include "tests/unit.h"
 
 #define NORMS(ENTRY) ENTRY(SYM, "sym") ENTRY(ROW, "row") ENTRY(NONE, "none")
 #define BOTHS(ENTRY) ENTRY(MAX, "max") ENTRY(SUM, "sum")
@@ -274,9 +266,8 @@ static const void *find_kind(const char *name)
 }
 
 /* A kind is a pointer to its row; the first choice has none. */
-static void test_kinds(void **state)
+SL_TEST(test_kinds)
 {
-    (void)state;
     struct kinded {
         const struct kind *kind;
     } config;
@@ -338,9 +329,8 @@ static void test_unknown(void **state)
 }
 
 /* Names of other programs, and words that are near no name. */
-static void test_unknown_elsewhere_known(void **state)
+SL_TEST(test_unknown_elsewhere_known)
 {
-    (void)state;
     const struct sl_option rows[] = {
         {"aggregator", SL_OPTION_STRING, 0, NULL, 0, 0, NULL, NULL, "x", NULL},
         {"lr", SL_OPTION_REAL, 8, NULL, 0, 0, NULL, NULL, "x", NULL},
@@ -359,9 +349,8 @@ static void test_unknown_elsewhere_known(void **state)
     }
 }
 
-static void test_unknown_without_options(void **state)
+SL_TEST(test_unknown_without_options)
 {
-    (void)state;
     const struct sl_option none[] = {{0}};
     char word[] = "--verbose", *words[] = {word};
     int positionals;
@@ -394,9 +383,8 @@ static void test_missing_value(void **state)
     assert_refused(*state, "--log --", "needs a value");
 }
 
-static void test_bad_default(void **state)
+SL_TEST(test_bad_default)
 {
-    (void)state;
     const struct sl_option bad[] = {{"n", SL_OPTION_INT, 0, "x", 0, 0, NULL, NULL, "N", NULL}, {0}};
     int64_t value;
     assert_int_equal(sl_options_defaults(bad, &value), SL_ERR_USAGE);
@@ -517,9 +505,8 @@ static void print_often(const struct sl_option *rows)
     sl_options_print_help(rows, often);
 }
 
-static void test_help(void **state)
+SL_TEST(test_help)
 {
-    (void)state;
     static const struct sl_option rows[] = {
         {"layers", SL_OPTION_INT, 0, "2", 1, 64, NULL, "N", "Layers of the network", "Model"},
         {"log", SL_OPTION_STRING, 8, NULL, 0, 0, NULL, "FILE",
@@ -546,9 +533,8 @@ static void test_help(void **state)
     free(text);
 }
 
-static void test_short_help(void **state)
+SL_TEST(test_short_help)
 {
-    (void)state;
     static const struct sl_option rows[] = {
         {"layers", SL_OPTION_INT, 0, "2", 1, 64, NULL, "N", "Layers; 1.5 too. More", "Model"},
         {"log", SL_OPTION_STRING, 8, NULL, 0, 0, NULL, "FILE", "Write", "Output"},
@@ -571,9 +557,8 @@ static void print_zsh(const struct sl_option *rows)
     sl_options_print_zsh(rows, "  ");
 }
 
-static void test_completion(void **state)
+SL_TEST(test_completion)
 {
-    (void)state;
     static const struct sl_option rows[] = {
         {"layers", SL_OPTION_INT, 0, "2", 1, 64, NULL, "N", "It's [one]: 1", "Model"},
         {"log", SL_OPTION_STRING, 8, NULL, 0, 0, NULL, "FILE", "Write; more", "Output"},
@@ -594,9 +579,8 @@ static void test_completion(void **state)
     free(text);
 }
 
-static void test_man(void **state)
+SL_TEST(test_man)
 {
-    (void)state;
     static const struct sl_option rows[] = {
         {"a-b", SL_OPTION_INT, 0, "2", 1, 64, NULL, "N", ".x\\y", "Model"},
         {"bias", SL_OPTION_FLAG, 8, "yes", 0, 0, NULL, NULL, "Add", "Model"},
@@ -609,9 +593,8 @@ static void test_man(void **state)
     free(text);
 }
 
-static void test_nearest(void **state)
+SL_TEST(test_nearest)
 {
-    (void)state;
     assert_int_equal(sl_nearest_distance("train", "train"), 0);
     assert_int_equal(sl_nearest_distance("", "abc"), 3);
     assert_int_equal(sl_nearest_distance("abc", ""), 3);

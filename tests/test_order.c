@@ -1,16 +1,9 @@
 /* The cost decides which product of a GCN layer comes first: the widths, the sparsity of the
  * features and that of the graph each tip the choice, all else equal. Expected orders are counted
  * by hand in the comments, by the rates of a usual core (sl_rates_usual): all fits its cache. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "core/error.h"
 #include "tests/running.h"
+#include "tests/unit.h"
 #include "train/trainer.h"
 
 enum { VERTICES = 40, CLASSES = 3 };
@@ -84,9 +77,8 @@ static enum sl_product_order order_of(int layer, int64_t features, int64_t per_r
 
 /* Layer 1 has one aggregation with the SpMM first, two with the GEMM first; wide rows come faster
  * from a cache, so that over twice the output's width goes first. In layer 2 both have two. */
-static void test_widths(void **state)
+SL_TEST(test_widths)
 {
-    (void)state;
     assert_int_equal(order_of(0, 16, 0, 64, 10), SL_SPMM_FIRST);
     assert_int_equal(order_of(0, 100, 0, 64, 10), SL_SPMM_FIRST);
     assert_int_equal(order_of(0, 400, 0, 64, 10), SL_GEMM_FIRST);
@@ -98,9 +90,8 @@ static void test_widths(void **state)
  * sparse products of the adjacency apart:
  *   GEMM first   0.24 x, and 2 products of 7.5
  *   SpMM first   0.12 x + 2.1 to densify, 10 for dense products, and a product of 8.6 */
-static void test_sparsity_of_the_features(void **state)
+SL_TEST(test_sparsity_of_the_features)
 {
-    (void)state;
     assert_int_equal(order_of(0, 100, 1, 64, 30), SL_GEMM_FIRST);
     assert_int_equal(order_of(0, 100, 20, 64, 30), SL_GEMM_FIRST);
     assert_int_equal(order_of(0, 100, 100, 64, 30), SL_SPMM_FIRST);
@@ -109,9 +100,8 @@ static void test_sparsity_of_the_features(void **state)
 /* From 32 features, 4 of them stored, to 128, with a entries in a row of the adjacency, in µs:
  *   GEMM first   0.70 a + 4.2
  *   SpMM first   0.19 a + 7.9 */
-static void test_sparsity_of_the_graph(void **state)
+SL_TEST(test_sparsity_of_the_graph)
 {
-    (void)state;
     assert_int_equal(order_of(0, 32, 4, 128, 2), SL_GEMM_FIRST);
     assert_int_equal(order_of(0, 32, 4, 128, 16), SL_SPMM_FIRST);
 }

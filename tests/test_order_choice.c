@@ -1,14 +1,5 @@
 /* --order auto takes an order if rows miss the cache and there are enough epochs to save the time
  * of the order. METIS makes the parts if there is memory for METIS. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "core/error.h"
 #include "core/log.h"
 #include "core/rng.h"
@@ -17,6 +8,7 @@
 #include "predict/scenario.h"
 #include "recipe/config.h"
 #include "tests/running.h"
+#include "tests/unit.h"
 
 enum { VERTICES = 40000, DEGREE = 10, HIDDEN = 512, ENTRIES = VERTICES * DEGREE };
 
@@ -85,9 +77,8 @@ static struct sl_order_choice choose(struct graph *g, int ranks, int64_t epochs)
 }
 
 /* The more epochs, the more there is to save: of one there is too little, of many enough. */
-static void test_epochs(void **state)
+SL_TEST(test_epochs)
 {
-    (void)state;
     struct graph *g = make_graph(false);
     const struct sl_order_choice one = choose(g, 1, 1), many = choose(g, 1, 1000);
     assert_true(one.misses[0] > 0.8 && one.misses[1] > 0.8);
@@ -101,9 +92,8 @@ static void test_epochs(void **state)
 }
 
 /* A number of epochs that just pays with distant neighbours does not pay with close ones. */
-static void test_locality(void **state)
+SL_TEST(test_locality)
 {
-    (void)state;
     struct graph *far = make_graph(false), *near = make_graph(true);
     const struct sl_order_choice one = choose(far, 1, 1);
     const int64_t enough = (int64_t)(2.0 * one.cost / one.gain) + 1;
@@ -116,9 +106,8 @@ static void test_locality(void **state)
 }
 
 /* A byte that misses a core's cache costs, and one that misses all caches costs more. */
-static void test_caches(void **state)
+SL_TEST(test_caches)
 {
-    (void)state;
     struct graph *g = make_graph(false);
     const struct sl_order_choice wide = choose(g, 1, 1);
     g->config.network.hidden = HIDDEN / 8;
@@ -130,9 +119,8 @@ static void test_caches(void **state)
 }
 
 /* Vertices with many neighbours have them in many communities: as many entries save less. */
-static void test_neighbours(void **state)
+SL_TEST(test_neighbours)
 {
-    (void)state;
     struct graph *few = make_graph_of(VERTICES / 4, 4 * DEGREE, false),
                  *many = make_graph_of(VERTICES / 16, 16 * DEGREE, false);
     few->config.network.hidden = many->config.network.hidden = HIDDEN / 2;
@@ -144,9 +132,8 @@ static void test_neighbours(void **state)
     free_graph(many);
 }
 
-static void test_where_none_is(void **state)
+SL_TEST(test_where_none_is)
 {
-    (void)state;
     struct graph *g = make_graph(false);
     assert_string_equal(choose(g, 2, 100000).order, "none");
     assert_non_null(strstr(choose(g, 2, 100000).reason, "ranks"));
@@ -158,9 +145,8 @@ static void test_where_none_is(void **state)
 
 /* METIS takes less time with the order, which then costs less on several ranks. A part of many
  * ranks fits a cache. */
-static void test_ranks(void **state)
+SL_TEST(test_ranks)
 {
-    (void)state;
     struct graph *g = make_graph(false);
     const struct sl_order_choice one = choose(g, 1, 1000), two = choose_on(g, 2, true, 1000);
     assert_string_equal(two.order, "rabbit");
@@ -174,9 +160,8 @@ static void test_ranks(void **state)
 
 /* Rows fit a core's cache. But the first rows have most entries of the adjacency, and the last rows
  * have all features. If two shares have equal numbers of entries, one still waits for the other. */
-static void test_balance(void **state)
+SL_TEST(test_balance)
 {
-    (void)state;
     enum { MANY = VERTICES / 10, FEW = 1 };
     struct graph *even = make_graph(true), *sorted = make_graph(true);
     int64_t *features = calloc(VERTICES + 1, sizeof *features);
@@ -217,9 +202,8 @@ static void test_balance(void **state)
 }
 
 /* Nobody has checked the columns yet. */
-static void test_damaged(void **state)
+SL_TEST(test_damaged)
 {
-    (void)state;
     struct graph *g = make_graph(false);
     for (int64_t k = 0; k < VERTICES * DEGREE; k += 3)
         g->indices[k] = k % 2 ? INT32_MAX : -5;
@@ -247,9 +231,8 @@ static const char *order_in_1d(struct graph *g, const double seconds[2], int64_t
 
 /* Random order is taken where a tenth of an epoch is saved, in enough epochs, and where caches do
  * not lose more: rows that are gathered anywhere already have nothing to lose. */
-static void test_random(void **state)
+SL_TEST(test_random)
 {
-    (void)state;
     struct graph *far = make_graph(false), *near = make_graph(true);
     static const double half[] = {0.2, 0.1}, less[] = {0.2, 0.19}, more[] = {0.1, 0.2},
                         little[] = {2e-3, 1e-3};
@@ -288,9 +271,8 @@ static void cut_with(struct graph *g, int64_t space, const char *parts)
 }
 
 /* The graph is directed: METIS reads both directions of each entry. */
-static void test_memory_of_metis(void **state)
+SL_TEST(test_memory_of_metis)
 {
-    (void)state;
     struct graph *g = make_graph(true);
     const int64_t bytes = sl_vertex_parts_bytes(VERTICES, 2 * VERTICES * DEGREE);
     assert_true(bytes > 30 * 2 * VERTICES * DEGREE);

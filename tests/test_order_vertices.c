@@ -13,9 +13,8 @@
 
 /* ---- The table ---- */
 
-static void test_choices(void **state)
+SL_TEST(test_choices)
 {
-    (void)state;
     char names[256] = "";
     for (const struct sl_order *order = sl_orders; order->name; order++) {
         const size_t used = strlen(names);
@@ -25,9 +24,8 @@ static void test_choices(void **state)
     assert_string_equal(names, SL_ORDER_CHOICES);
 }
 
-static void test_unknown(void **state)
+SL_TEST(test_unknown)
 {
-    (void)state;
     struct sl_dataset data = sl_fixture_open(sl_fixture_find("undirected"));
     struct sl_dataset same = data;
     assert_int_equal(sl_dataset_reorder(&data, "alphabetical", 0), SL_ERR_USAGE);
@@ -51,9 +49,8 @@ static void assert_permutation(int64_t n, const int32_t *vertices, const char *w
     free(seen);
 }
 
-static void test_permutations(void **state)
+SL_TEST(test_permutations)
 {
-    (void)state;
     for (int f = 0; f < sl_fixture_count; f++) {
         struct sl_dataset data = sl_fixture_open(&sl_fixtures[f]);
         const size_t n = (size_t)data.vertices;
@@ -74,9 +71,8 @@ static void test_permutations(void **state)
 
 /* Batches of the graph are larger than what a thread takes at a time, so that several threads have
  * turns; who takes which depends on the machine's load. */
-static void test_rabbit_threads(void **state)
+SL_TEST(test_rabbit_threads)
 {
-    (void)state;
     const int threads[] = {1, 2, 3, 7};
     const struct sl_community_options options = {
         .vertices = 30000, .classes = 40, .degree = 30, .features = 1, .seed = 3};
@@ -97,9 +93,8 @@ static void test_rabbit_threads(void **state)
     sl_dataset_close(&data);
 }
 
-static void test_seeds(void **state)
+SL_TEST(test_seeds)
 {
-    (void)state;
     struct sl_dataset data = sl_fixture_open(sl_fixture_find("undirected"));
     int32_t one[64], two[64];
     assert_true(data.vertices <= 64);
@@ -110,9 +105,8 @@ static void test_seeds(void **state)
     sl_fixture_close(&data);
 }
 
-static void test_degrees_fall(void **state)
+SL_TEST(test_degrees_fall)
 {
-    (void)state;
     struct sl_dataset data = sl_fixture_open(sl_fixture_find("undirected")), ordered = data;
     assert_int_equal(sl_dataset_reorder(&ordered, "degree", 0), SL_OK);
     const int64_t *indptr = ordered.adjacency.indptr;
@@ -204,9 +198,8 @@ static void assert_same_under_order(const struct sl_dataset *a, const struct sl_
     assert_same_split(n, &a->test, &b->test, b->original);
 }
 
-static void test_datasets(void **state)
+SL_TEST(test_datasets)
 {
-    (void)state;
     for (int f = 0; f < sl_fixture_count; f++)
         for (const struct sl_order *order = sl_orders + 1;
              order->name && sl_fixtures[f].vertices > 0; order++) {
@@ -221,9 +214,8 @@ static void test_datasets(void **state)
         }
 }
 
-static void test_multilabels(void **state)
+SL_TEST(test_multilabels)
 {
-    (void)state;
     struct sl_dataset data = sl_fixture_open(sl_fixture_find("undirected"));
     float labels[64 * 8];
     assert_true(data.vertices * data.classes <= 64 * 8);
@@ -309,9 +301,8 @@ static void measure(const struct sl_csr *graph, int64_t *bandwidth, double *mean
     *mean = (double)sum / (double)graph->indptr[graph->rows];
 }
 
-static void test_rcm_bandwidth(void **state)
+SL_TEST(test_rcm_bandwidth)
 {
-    (void)state;
     /* A grid cut into diagonals has a bandwidth of its shorter side. */
     static const struct {
         int32_t width, height, layers;
@@ -349,13 +340,12 @@ static void measure_envelopes(const struct sl_csr *graph, int64_t *first, int64_
 
 /* The reversed order has the smaller envelope (Liu and Sherman 1976), on graphs without symmetry a
  * smaller one. */
-static void test_rcm_is_reversed(void **state)
+SL_TEST(test_rcm_is_reversed)
 {
     const struct sl_community_options options = {
         .vertices = 3000, .classes = 3, .degree = 3, .features = 1, .seed = 4, .homophily = 0.9};
     struct sl_dataset data;
     int64_t first, last;
-    (void)state;
     assert_int_equal(sl_generate_community(&options, &data), SL_OK);
     assert_int_equal(sl_dataset_reorder(&data, "rcm", 0), SL_OK);
     measure_envelopes(&data.adjacency, &first, &last);
@@ -366,9 +356,8 @@ static void test_rcm_is_reversed(void **state)
 /* Nine of ten edges stay in a community of 1000 of 20,000 vertices. The mean distance of an ideal
  * order is 0.9 x 333 + 0.1 x 6667, a twentieth of the number of vertices. The mean distance of a
  * random order is a third of the number of vertices. */
-static void test_communities(void **state)
+SL_TEST(test_communities)
 {
-    (void)state;
     static const char *const orders[] = {"rabbit", "metis"};
     const struct sl_community_options options = {
         .vertices = 20000, .classes = 20, .degree = 20, .features = 1, .seed = 2, .homophily = 0.9};

@@ -1,18 +1,13 @@
 /* core/overlap.h: spans in which workers compute and messages travel, laid out by hand, and drawn
  * at random against counting nanosecond by nanosecond; then real workers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <time.h>
 
-#include <cmocka.h>
 #include <starpu.h>
 
 #include "core/overlap.h"
 #include "core/rng.h"
 #include "tests/running.h"
+#include "tests/unit.h"
 
 struct span {
     int64_t from, to;
@@ -64,9 +59,8 @@ static void expect(const struct span *spans, int count, int64_t compute, int64_t
     assert_int_equal(times.hidden, hidden);
 }
 
-static void by_hand(void **state)
+SL_TEST(by_hand)
 {
-    (void)state;
     expect(NULL, 0, 0, 0, 0);
     expect((struct span[]){{10, 30, false}, {20, 50, false}}, 2, 50, 0, 0);
     expect((struct span[]){{10, 30, true}, {20, 50, true}}, 2, 0, 40, 0);
@@ -90,9 +84,8 @@ static void count_each(const struct span *spans, int count, int computing[END], 
             (spans[s].travels ? travelling : computing)[t]++;
 }
 
-static void at_random(void **state)
+SL_TEST(at_random)
 {
-    (void)state;
     for (uint32_t round = 0; round < 300; round++) {
         const uint64_t key = sl_rng_key(1, SL_RNG_ORDER, round, 0);
         const int count = (int)(round % MOST_SPANS);
@@ -116,9 +109,8 @@ static void at_random(void **state)
 }
 
 /* Whoever is late gets no time that was added up already. */
-static void late(void **state)
+SL_TEST(late)
 {
-    (void)state;
     struct sl_overlap overlap = {0};
     sl_overlap_change(&overlap, 100, 1, 0);
     sl_overlap_change(&overlap, 90, 0, 1);
@@ -132,9 +124,8 @@ static void late(void **state)
 }
 
 /* While a message of another group travels, others may travel too. */
-static void between_groups(void **state)
+SL_TEST(between_groups)
 {
-    (void)state;
     struct sl_overlap overlap = {0};
     sl_overlap_change(&overlap, 100, 0, 1);
     sl_overlap_change(&overlap, 110, 0, 1);
@@ -160,10 +151,9 @@ static void nap(void *buffers[], void *argument)
 }
 
 /* Tasks compute for as long as they last; without other ranks, nothing travels. */
-static void tasks(void **state)
+SL_TEST(tasks)
 {
     enum { TASKS = 5 };
-    (void)state;
     static struct starpu_perfmodel model = {.type = STARPU_HISTORY_BASED, .symbol = "starling_nap"};
     static struct starpu_codelet codelet = {.name = "nap", .cpu_funcs = {nap}, .model = &model};
     const struct sl_overlap_times before = sl_overlap_now();

@@ -27,9 +27,8 @@ static double weighted_output(const float *all, const float *c)
     return sum;
 }
 
-static void test_gradient_of_layer(void **state)
+SL_TEST(test_gradient_of_layer)
 {
-    (void)state;
     static const float step = 1e-2f;
     float all[ALL], gradient[ALL] = {0}, c[IN];
     float *const of_parameters[] = {gradient + IN, gradient + IN + MATRIX};
@@ -102,9 +101,8 @@ static void norm_backward(void *context, const struct starling_layer_rows *rows)
     }
 }
 
-static void test_norm(void **state)
+SL_TEST(test_norm)
 {
-    (void)state;
     static const struct starling_layer norm = {.vectors = {"weight", "bias"},
                                                .start = {1.0f, 0.0f},
                                                .forward = norm_forward,
@@ -183,9 +181,8 @@ static double train_nudged(starling_graph *graph, struct nudge nudge, const char
 }
 
 /* Through the whole network: a step of plain descent against differences of its loss. */
-static void test_gradient_in_network(void **state)
+SL_TEST(test_gradient_in_network)
 {
-    (void)state;
     static const float step = 2e-3f;
     double largest = 0.0;
     starling_graph *graph = make_graph(STARLING_CLASSES);
@@ -208,9 +205,8 @@ static void test_gradient_in_network(void **state)
     starling_graph_free(graph);
 }
 
-static void test_layer_refusals(void **state)
+SL_TEST(test_layer_refusals)
 {
-    (void)state;
     static const char *const absent[] = {"model", "resgcn", "block-norm", "absent", NULL},
                              *const cut[] = {"model",     "resgcn", "block-norm", "fine",
                                              "submodels", "2",      NULL};

@@ -10,9 +10,8 @@ int own_loss_example(int argc, char **argv);
 #undef main
 
 /* The gradient of each row against differences of its loss in float logits. */
-static void test_gradient_of_example(void **state)
+SL_TEST(test_gradient_of_example)
 {
-    (void)state;
     enum { ROWS = 20, WIDTH = 5 };
     static const float step = 1e-2f;
     float z[ROWS * WIDTH], gradient[ROWS * WIDTH], none[ROWS * WIDTH];
@@ -46,9 +45,8 @@ static void test_gradient_of_example(void **state)
 }
 
 /* The focal loss without focus, which is --loss cross-entropy. */
-static void test_classes(void **state)
+SL_TEST(test_classes)
 {
-    (void)state;
     static const char *const own[] = {"loss", "plain", "tiles", "3", NULL};
     static const char *const builtin[] = {"tiles", "3", NULL};
     static double none;
@@ -91,9 +89,8 @@ static void squares(void *context, const struct starling_loss_rows *rows)
     }
 }
 
-static void test_labels_and_numbers(void **state)
+SL_TEST(test_labels_and_numbers)
 {
-    (void)state;
     static const char *const own[] = {"loss", "entropy", NULL}, *const none[] = {NULL},
                              *const of_numbers[] = {"loss", "squares", NULL},
                              *const sigmoid[] = {"loss", "sigmoid", NULL};
@@ -127,9 +124,8 @@ static void look_at_vertices(void *context, const struct starling_loss_rows *row
                   (rows->gradient && !split[0][rows->vertex[r]]);
 }
 
-static void test_vertices(void **state)
+SL_TEST(test_vertices)
 {
-    (void)state;
     static const char *const words[] = {"loss", "look", "order", "rcm", "workers", "1", NULL};
     int wrong = 0;
     struct trained trained;
@@ -147,9 +143,8 @@ static void not_finite(void *context, const struct starling_loss_rows *rows)
     rows->loss[0] = NAN;
 }
 
-static void test_loss_refusals(void **state)
+SL_TEST(test_loss_refusals)
 {
-    (void)state;
     static const char *const absent[] = {"loss", "absent", NULL},
                              *const weights[] = {"loss", "bad", "class-weights", "balanced", NULL},
                              *const smooth[] = {"loss", "bad", "label-smoothing", "0.1", NULL},

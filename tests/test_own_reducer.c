@@ -31,9 +31,8 @@ static void set_neighbours(float h[NEIGHBOURS][WIDE], float *weight)
     }
 }
 
-static void test_gradient(void **state)
+SL_TEST(test_gradient)
 {
-    (void)state;
     static const float step = 1e-2f;
     float h[NEIGHBOURS][WIDE], weight[NEIGHBOURS], first[WIDE], second[WIDE], up[WIDE], down[WIDE];
     const float ones[WIDE] = {1.0f, 1.0f, 1.0f, 1.0f};
@@ -57,9 +56,8 @@ static void test_gradient(void **state)
     }
 }
 
-static void test_merge(void **state)
+SL_TEST(test_merge)
 {
-    (void)state;
     float h[NEIGHBOURS][WIDE], weight[NEIGHBOURS], all[WIDE], kept[WIDE], a[3][WIDE], b[3][WIDE];
     set_neighbours(h, weight);
     reduce(h, weight, all, kept);
@@ -145,9 +143,8 @@ static void max_differentiate(void *context, int64_t n, float weight, const floa
             neighbour_gradient[j] += weight * gradient[j];
 }
 
-static void test_sum_and_max(void **state)
+SL_TEST(test_sum_and_max)
 {
-    (void)state;
     static const struct starling_reducer sum = {.combine = sum_combine,
                                                 .merge = sum_merge,
                                                 .finish = sum_finish,
@@ -179,9 +176,8 @@ static void test_sum_and_max(void **state)
     starling_graph_free(graph);
 }
 
-static void test_refusals(void **state)
+SL_TEST(test_refusals)
 {
-    (void)state;
     static const struct starling_reducer fine = {.combine = sum_combine,
                                                  .merge = sum_merge,
                                                  .finish = sum_finish,

@@ -1,16 +1,6 @@
 /* Cuts of rows, and blocks of columns. Compare cuts on odd sizes and weights with the rule in one
  * loop over all rows. Measure how even shares are on degrees of an R-MAT graph, and tiles on an
  * R-MAT graph. Run alone, and by tests/parts.sh on several ranks, which must cut alike. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "assembly/partition.h"
 #include "core/error.h"
 #include "core/rng.h"
@@ -18,6 +8,7 @@
 #include "data/partition/scotch.h"
 #include "predict/tile_counts.h"
 #include "tests/running.h"
+#include "tests/unit.h"
 
 /* A dataset of which only the row pointers count. */
 struct graph {
@@ -136,9 +127,8 @@ static const struct {
     {"last row heavy", last_heavy}, {"half without edges", half_empty},
 };
 
-static void test_by_nnz(void **state)
+SL_TEST(test_by_nnz)
 {
-    (void)state;
     static const int64_t sizes[] = {1, 2, 3, 7, 61, 500};
     static const char *const orders[] = {"none", "random"};
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
@@ -157,9 +147,8 @@ static void test_by_nnz(void **state)
             }
 }
 
-static void test_by_rows(void **state)
+SL_TEST(test_by_rows)
 {
-    (void)state;
     struct graph g = make_graph(101, first_heavy, false);
     struct sl_partition p = cut(&g, SL_BALANCE_ROWS, 7);
     for (int t = 0; t < 7; t++) {
@@ -173,9 +162,8 @@ static void test_by_rows(void **state)
 }
 
 /* A damaged file must not lead out of it: what is cut is refused when it is read. */
-static void test_damaged(void **state)
+SL_TEST(test_damaged)
 {
-    (void)state;
     struct graph g = make_graph(61, any_degree, false);
     g.indptr[20] = INT64_MAX;
     g.indptr[40] = INT64_MIN;
@@ -200,9 +188,8 @@ static void assert_runs(const struct sl_partition *p)
 
 /* The tiles of a rank are a share like that of its workers, to a tile; how rows are cut does not
  * depend on them. */
-static void test_workers(void **state)
+SL_TEST(test_workers)
 {
-    (void)state;
     struct graph g = make_graph(500, any_degree, false);
     const int64_t ranks = sl_running.ranks, all = ranks * (ranks + 1) / 2;
     for (int64_t tiles = 1; tiles < 40; tiles++) {
@@ -273,9 +260,8 @@ static void check_shares(const struct graph *g)
         }
 }
 
-static void test_hops(void **state)
+SL_TEST(test_hops)
 {
-    (void)state;
     static const int64_t hop_cut[] = {0, 400, 640, 1180, 1195, 1200};
     const enum sl_balance balance[] = {SL_BALANCE_NNZ, SL_BALANCE_ROWS};
     for (int64_t tiles = 1; tiles < 40; tiles += 3)
@@ -319,9 +305,8 @@ static int64_t tiles_for(const struct graph *g, int gpus, bool shared, int64_t g
 
 /* Cores want many tiles; GPUs few, and one alone a single one, unless cores take some or it is
  * small: a tile is less than a 16th of it. */
-static void test_devices(void **state)
+SL_TEST(test_devices)
 {
-    (void)state;
     enum { MIB = 1 << 20 };
     const int64_t ranks = sl_running.ranks, usual = INT64_C(16) << 30;
     struct graph small = make_graph(500, any_degree, false),
@@ -361,9 +346,8 @@ static int64_t tiles_on(struct graph *g, int64_t features, int cores, int ranks,
 }
 
 /* Messages of a slow link hide behind more tiles; a quick link is as good as the usual one. */
-static void test_links(void **state)
+SL_TEST(test_links)
 {
-    (void)state;
     enum { MB = 1000000 };
     struct graph g = make_graph(40000, any_degree, true);
     const int64_t usual = tiles_on(&g, 10, 2, 2, 64),
@@ -377,9 +361,8 @@ static void test_links(void **state)
 
 /* Each tile has a gradient of the first layer's weights, so that many features make few tiles; and
  * the more there is to send, the sooner it must begin. */
-static void test_costs_of_tiles(void **state)
+SL_TEST(test_costs_of_tiles)
 {
-    (void)state;
     struct graph g = make_graph(40000, any_degree, true);
     const int64_t few = tiles_on(&g, 100, 4, 1, 1024), many = tiles_on(&g, 100000, 4, 1, 1024);
     assert_true(few > many);
@@ -393,9 +376,8 @@ static void test_costs_of_tiles(void **state)
 
 /* Workers that share the work of a tiny graph would wait for each other longer than they compute.
  */
-static void test_tiny(void **state)
+SL_TEST(test_tiny)
 {
-    (void)state;
     struct graph tiny = make_graph(300, two, true), small = make_graph(20000, two, true);
     assert_int_equal(tiles_on(&tiny, 10, 2, 1, 16), 1);
     assert_int_equal(tiles_on(&small, 10, 2, 1, 16), 2);
@@ -421,9 +403,8 @@ static int32_t *make_neighbours(struct graph *g, int64_t near)
 }
 
 /* Tiles that have no entry in common visit nothing: more of them only hide messages. */
-static void test_visits(void **state)
+SL_TEST(test_visits)
 {
-    (void)state;
     struct graph g = make_graph(400000, two, true);
     int32_t *neighbour = make_neighbours(&g, 0);
     assert_int_equal(tiles_on(&g, 10, 2, 2, 64), 2);
@@ -435,9 +416,8 @@ static void test_visits(void **state)
 }
 
 /* A plan on one process takes the tiles that its run takes, also where ranks have unequal rows. */
-static void test_visits_of_plans(void **state)
+SL_TEST(test_visits_of_plans)
 {
-    (void)state;
     struct sl_runtime alone = {.ranks = 1};
     const int ranks = sl_running.ranks;
     struct graph g = make_graph(100003, any_degree, true);
@@ -462,9 +442,8 @@ static void test_visits_of_plans(void **state)
 
 /* Neighbours that are no vertices are refused when they are read, later; rows may be longer than
  * the sample of them. */
-static void test_visits_of_damaged(void **state)
+SL_TEST(test_visits_of_damaged)
 {
-    (void)state;
     struct graph g = make_graph(2000, five_hundred, true);
     int32_t *neighbour = make_neighbours(&g, 0);
     for (int64_t e = 0; e < g.indptr[2000]; e += 3)
@@ -552,9 +531,8 @@ static void order_rmat(struct sl_source *source, const struct sl_dataset *data, 
                      0);
 }
 
-static void test_rmat(void **state)
+SL_TEST(test_rmat)
 {
-    (void)state;
     static const int rank_cut[] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
     struct sl_rmat_options options = SL_RMAT_DEFAULTS;
     struct sl_dataset data = {0};
@@ -586,9 +564,8 @@ static void test_rmat(void **state)
 }
 
 /* Two ranks, of three tiles: one stage with 12 and 4 entries, one with 0 and 2. */
-static void test_stages(void **state)
+SL_TEST(test_stages)
 {
-    (void)state;
     int64_t nnz[] = {5, 1, 0, 2, 4, 0, 2, 0, 4};
     const int rank_cut[] = {0, 2, 3};
     const struct sl_tile_counts counts = {.tiles = 3, .nnz = nnz};
@@ -644,10 +621,9 @@ static void expect_fit(int64_t block, int64_t all, int64_t row, int64_t cache_by
                  (int)all, (int)row, (int)cache_bytes);
 }
 
-static void test_blocks(void **state)
+SL_TEST(test_blocks)
 {
     enum { MIB = 1 << 20, COLS = 40000, DEGREE = 100 };
-    (void)state;
     const int ranks = sl_running.ranks;
     const int64_t share = sl_running.rank == ranks - 1 && ranks > 1 ? 0 : COLS / ranks;
     struct sl_csr rows = make_rows(share, COLS, DEGREE, false),
@@ -684,11 +660,10 @@ static void test_blocks(void **state)
 }
 
 /* Any caches, also unknown and tiny ones, give a number of columns; nothing to multiply does. */
-static void test_blocks_of_any_cache(void **state)
+SL_TEST(test_blocks_of_any_cache)
 {
     enum { COLS = 500, MOST = 22 };
     static const int64_t widths[] = {0, 1, 7, 64, 1000};
-    (void)state;
     for (int64_t degree = 0; degree <= 40; degree += 20) {
         struct sl_csr rows = make_rows(sl_running.rank == 0 ? COLS : 0, COLS, degree, false);
         for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
@@ -708,10 +683,9 @@ static void test_blocks_of_any_cache(void **state)
 
 /* A ring whose weights add up to more than 32 bits count. The first half weighs three times as much
  * as the other half. Parts have equal weights all the same. */
-static void test_heavy_rows(void **state)
+SL_TEST(test_heavy_rows)
 {
     enum { EACH = 120, LIGHT = 1 << 28 };
-    (void)state;
     const int ranks = sl_running.ranks;
     const int64_t n = (int64_t)EACH * ranks, first = (int64_t)EACH * sl_running.rank;
     int64_t start[EACH + 1] = {0}, column[2 * EACH], weight[EACH], *sums;

@@ -1,15 +1,6 @@
 /* Reading a dataset by parts: what each rank gets, row by row, against the whole, and what it
  * touches. Run alone and by tests/parts.sh on several ranks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "assembly/partition.h"
 #include "core/error.h"
@@ -17,6 +8,7 @@
 #include "core/spread.h"
 #include "tests/fixtures.h"
 #include "tests/running.h"
+#include "tests/unit.h"
 
 /* ---- Messages between ranks ---- */
 
@@ -27,9 +19,8 @@ static int64_t items_for(int64_t s, int64_t r)
     return r == sl_running.ranks - 1 && r > 0 ? 0 : (3 * s + r) % 4;
 }
 
-static void test_exchange(void **state)
+SL_TEST(test_exchange)
 {
-    (void)state;
     const int ranks = sl_running.ranks, rank = sl_running.rank;
     int64_t first[64] = {0}, items[256][3], *received, count, k = 0;
     assert_true(ranks < 64);
@@ -49,9 +40,8 @@ static void test_exchange(void **state)
 }
 
 /* More than one message can hold: pieces must keep their order. */
-static void test_large_messages(void **state)
+SL_TEST(test_large_messages)
 {
-    (void)state;
     enum { COUNT = (5 << 20) + 3 }; /* of 4 bytes: more than 16 MiB */
     const int next = (sl_running.rank + 1) % sl_running.ranks;
     const int last = (sl_running.rank + sl_running.ranks - 1) % sl_running.ranks;
@@ -263,9 +253,8 @@ static void check_lying_dense(const struct whole *csr)
     free(x);
 }
 
-static void test_parts(void **state)
+SL_TEST(test_parts)
 {
-    (void)state;
     for (int f = 0; f < sl_fixture_count; f++) {
         const int64_t n = sl_fixtures[f].vertices;
         if (n == 0)
@@ -381,9 +370,8 @@ static void check_share(const char *path, const char *order, int64_t all)
     sl_source_close(&source);
 }
 
-static void test_share(void **state)
+SL_TEST(test_share)
 {
-    (void)state;
     const int64_t n = 300000, degree = 30, features = 40;
     const int64_t all = n * (8 + 4 + 8 + 4 * features) + 4 * (n / 4 * 5 * degree);
     struct sl_dataset data = make_chain(n, degree, features);

@@ -1,16 +1,7 @@
 /* Reading a small dataset by parts: arrays of other types and orders, splits that are drawn, and
  * damaged arrays, which every rank must refuse and one must name. Run alone and by tests/parts.sh
  * on several ranks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -18,6 +9,7 @@
 #include "data/source.h"
 #include "tests/fixtures.h"
 #include "tests/running.h"
+#include "tests/unit.h"
 
 /* ---- Files that are legal in another way ---- */
 
@@ -123,9 +115,8 @@ static void write_other_forms(const char *path)
     assert_int_equal(fclose(file), 0);
 }
 
-static void test_other_forms(void **state)
+SL_TEST(test_other_forms)
 {
-    (void)state;
     static const char *const orders[] = {"none", "random"};
     const char *path = write_path("forms");
     if (sl_running.rank == 0)
@@ -186,9 +177,8 @@ static void check_numpy_row(const struct sl_source *source, const struct sl_part
         assert_true(part->data.features_dense[4 * k + j] == (float)(4 * v + j));
 }
 
-static void test_numpy_forms(void **state)
+SL_TEST(test_numpy_forms)
 {
-    (void)state;
     static const char *const orders[] = {"none", "random"};
     const char *path = write_path("numpy");
     if (sl_running.rank == 0)
@@ -238,9 +228,8 @@ static void draw_splits(struct sl_runtime *rt, const char *path, const char *rul
 }
 
 /* One rank and several draw the same, whatever the order. */
-static void test_drawn_splits(void **state)
+SL_TEST(test_drawn_splits)
 {
-    (void)state;
     static const char *const rules[] = {"1/2/rest", "2/0/rest", "50/25/25", "20/10/5"};
     const char *path = write_path("drawn");
     for (size_t r = 0; r < sizeof rules / sizeof *rules; r++) {
@@ -258,9 +247,8 @@ static void test_drawn_splits(void **state)
 }
 
 /* Weights that are all 1 are none; one that is not, in any part, makes all of them count. */
-static void test_weights(void **state)
+SL_TEST(test_weights)
 {
-    (void)state;
     float weights[PATH_ENTRIES];
     const char *path = write_path("weights");
     for (int i = 0; i < PATH_ENTRIES; i++)
@@ -349,9 +337,8 @@ static void assert_refused(const char *path, const char *order, const char *phra
 }
 
 /* Under the last order rank 0 finds damaged edges before the others read any. */
-static void test_damage(void **state)
+SL_TEST(test_damage)
 {
-    (void)state;
     static const char *const orders[] = {"none", "random", "rcm"};
     const char *path = write_path("damage");
     for (size_t d = 0; d < sizeof damages / sizeof *damages; d++) {

@@ -42,9 +42,8 @@ static void test_round_trip(void **state)
 }
 
 /* Directed or not, weighted or not, the fingerprint is that of the pattern. */
-static void test_fingerprint(void **state)
+SL_TEST(test_fingerprint)
 {
-    (void)state;
     struct sl_dataset one = sl_fixture_open(sl_fixture_find("undirected"));
     struct sl_dataset other = sl_fixture_open(sl_fixture_find("directed"));
     struct sl_parts a = make(&one, "libra", 2), b = make(&one, "random", 4);

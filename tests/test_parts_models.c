@@ -2,17 +2,6 @@
  * whole trainings against a reference in double that is written from the papers
  * (tests/parts_reference.h). Expected gradients are central differences of the reference, in which
  * no relu opens or closes. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "codelets/optimizer.h"
 #include "core/error.h"
 #include "tests/fixtures.h"
@@ -20,6 +9,7 @@
 #include "tests/running.h"
 #include "tests/runs.h"
 #include "tests/sample.h"
+#include "tests/unit.h"
 
 enum { EPOCH = 4, HUB = 10001, HUB_STRIDE = 13 };
 
@@ -397,9 +387,8 @@ static void check_gradients(struct pair *pair, double kink, int64_t stride, doub
         check_layer(pair, l, stride, tolerance);
 }
 
-static void test_gradients(void **state)
+SL_TEST(test_gradients)
 {
-    (void)state;
     for (size_t f = 0; f < sizeof fixtures / sizeof *fixtures; f++) {
         struct sl_dataset data = sl_fixture_open(&fixtures[f]);
         for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
@@ -473,9 +462,8 @@ static struct sl_dataset hub(int64_t n)
 
 /* Few relus of so many vertices are far from their kinks: a step of the differences is short, and
  * some parameters stand for all. */
-static void test_hub(void **state)
+SL_TEST(test_hub)
 {
-    (void)state;
     static const struct test_case large[] = {
         {{.kind = SL_PARTS_RESGCN, .layers = 2, .hidden = 7, .bias = true}, "--tiles 3"},
         {{.kind = SL_PARTS_RESGCN, .layers = 2, .hidden = 7, .bias = true, .batch = true},
@@ -656,9 +644,8 @@ static void check_training(const struct sl_parts_model *model, const struct sl_d
     close_pair(&pair);
 }
 
-static void test_trainings(void **state)
+SL_TEST(test_trainings)
 {
-    (void)state;
     static const struct test_case trained[] = {
         {RESGCN(.layers = 2, .bias = true, .batch = true, .dropout = 0.5), ""},
         {RESGCN(.layers = 3, .batch = true), "--recompute 2"},
@@ -712,9 +699,8 @@ static void check_biases(const struct sl_dataset *data, const char *words, bool 
     close_pair(&pair);
 }
 
-static void test_biases(void **state)
+SL_TEST(test_biases)
 {
-    (void)state;
     struct sl_dataset data = sl_fixture_open(&fixtures[0]);
     check_biases(&data, "--tiles 3 --epochs 3 --patience 0 --optimizer adam", true);
     check_biases(&data, "--tiles 3 --epochs 3 --patience 0 --optimizer adam", false);
@@ -744,9 +730,8 @@ static void check_again(const struct sl_dataset *data, const char *words)
         sl_run_free(&runs[k]);
 }
 
-static void test_again(void **state)
+SL_TEST(test_again)
 {
-    (void)state;
     static const char *const words[] = {
         "--block-norm row",
         "--block-norm batch",

@@ -13,12 +13,11 @@ static int first_rank(const void *context, int i, int j)
 }
 
 /* Memory that is too small for a later matrix is replaced: matrices must not keep the old one. */
-static void test_place_grows(void **state)
+SL_TEST(test_place_grows)
 {
     static const int64_t small[] = {0, 10}, large[] = {0, 100}, cols[] = {0, 8};
     struct sl_place place = {.shared = true};
     struct sl_matrix a, b;
-    (void)state;
     struct sl_cuts cuts = {1, 1, small, cols, first_rank, NULL};
     assert_int_equal(sl_matrix_describe(&sl_running, &a, SL_FLOAT32, &cuts), 0);
     assert_int_equal(sl_place_add(&place, &a), 0);
@@ -51,13 +50,12 @@ static void fill(struct sl_matrix *matrix, float value)
 }
 
 /* A rank may have no rows of a batch. The batch after it still waits for the batch before it. */
-static void test_no_rows_between(void **state)
+SL_TEST(test_no_rows_between)
 {
     static const int64_t none[] = {0, 0}, some[] = {0, 10}, cols[] = {0, 8};
     const struct timespec long_enough_to_write = {.tv_nsec = 200 * 1000 * 1000};
     struct sl_place place = {.shared = true};
     struct sl_matrix a, empty, b, x, *of_place[] = {&a, &empty, &b};
-    (void)state;
     for (int m = 0; m < 3; m++) {
         const struct sl_cuts cuts = {1, 1, m == 1 ? none : some, cols, first_rank, NULL};
         assert_int_equal(sl_matrix_describe(&sl_running, of_place[m], SL_FLOAT32, &cuts), 0);
@@ -103,13 +101,12 @@ static size_t most_parts(const struct sl_batches *b, int l)
 }
 
 /* Parts of gradients take memory once, whatever the number of batches, and so says the plan. */
-static void test_parts_of_gradients_are_shared(void **state)
+SL_TEST(test_parts_of_gradients_are_shared)
 {
     enum { LINE = 64 };
     struct sl_dataset data = sl_fixture_open(&fixtures[0]);
     struct sl_opened run;
     size_t most = 0;
-    (void)state;
     open_run(&run, &data, "--model resgcn --layers 3 --dropout 0", "co:5");
     struct sl_batches *b = &run.trainer.batches;
     assert_int_equal(b->count, 5);
@@ -123,12 +120,11 @@ static void test_parts_of_gradients_are_shared(void **state)
 }
 
 /* A batch writes its gradients once nobody reads those of the batch before. */
-static void test_parts_of_gradients_wait(void **state)
+SL_TEST(test_parts_of_gradients_wait)
 {
     const struct timespec long_enough_to_write = {.tv_nsec = 200 * 1000 * 1000};
     struct sl_dataset data = sl_fixture_open(&fixtures[0]);
     struct sl_opened run;
-    (void)state;
     open_run(&run, &data, "--dropout 0", "co:2");
     struct sl_tile *tile = step(&run, 1, 0, 1)->layer[0].back.summed;
     const size_t bytes = (size_t)(tile->rows * tile->ld) * sizeof(float);
@@ -148,12 +144,11 @@ static void test_parts_of_gradients_wait(void **state)
 }
 
 /* A batch computes no parts of rows that its layers do not read, whoever had the memory before. */
-static void test_parts_of_gradients_stay_idle(void **state)
+SL_TEST(test_parts_of_gradients_stay_idle)
 {
     struct sl_dataset data = sl_fixture_open(&fixtures[0]);
     struct sl_opened run;
     int idle = 0;
-    (void)state;
     open_run(&run, &data, "--dropout 0 --layers 3 --tiles 12", "co:4");
     for (int s = 0; s < 2 * run.trainer.batches.steps; s++) {
         const int steps = run.trainer.batches.steps;
@@ -176,12 +171,11 @@ static void test_parts_of_gradients_stay_idle(void **state)
 
 /* A layer writes its output while it reads the output of the layer before. The output of the layer
  * before that one is free: an evaluation needs two places. */
-static void test_outputs_take_turns(void **state)
+SL_TEST(test_outputs_take_turns)
 {
     struct sl_dataset data = sl_fixture_open(&fixtures[0]);
     struct sl_opened run;
     int again = 0;
-    (void)state;
     open_run(&run, &data, "--dropout 0 --layers 5", "co:2");
     const struct sl_network *net = &run.trainer.whole.network;
     for (int l = 1; l < net->layers; l++) {

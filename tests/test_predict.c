@@ -2,22 +2,14 @@
  * and wrong graphs are refused, with one sentence. tests/predict.sh compares trained models. */
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include <starling-predict.h>
 
 #include "checkpoint/checkpoint.h"
 #include "core/json_file.h"
+#include "tests/unit.h"
 
 enum { VERTICES = 7, ENTRIES = 12, WIDTH = 4, EDGE_FEATURES = 2, RELATIONS = 2, MOST = 64 };
 

@@ -1,26 +1,17 @@
 /* Other programs (core/program.h), and the figures that they draw in a page (report/svg.h). */
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "core/error.h"
 #include "core/program.h"
 #include "report/svg.h"
+#include "tests/unit.h"
 
-static void test_words(void **state)
+SL_TEST(test_words)
 {
-    (void)state;
     char *text;
     assert_int_equal(
         sl_program_run((char *[]){"sh", "-c", "echo one; echo two >&2", NULL}, 0, &text), 0);
@@ -31,9 +22,8 @@ static void test_words(void **state)
     free(text);
 }
 
-static void test_failures(void **state)
+SL_TEST(test_failures)
 {
-    (void)state;
     char *text;
     assert_int_equal(sl_program_run((char *[]){"sh", "-c", "echo why; exit 3", NULL}, 60, &text),
                      SL_ERR_SYSTEM);
@@ -48,9 +38,8 @@ static void test_failures(void **state)
 }
 
 /* A program that does not end is killed, also one that goes on to print. */
-static void test_too_long(void **state)
+SL_TEST(test_too_long)
 {
-    (void)state;
     static char *const scripts[] = {"exec sleep 100", "while :; do echo x; sleep 0.05; done"};
     for (size_t s = 0; s < sizeof scripts / sizeof *scripts; s++) {
         char *text;
@@ -88,9 +77,8 @@ static void expect_no_process(void)
     close(ends[0]);
 }
 
-static void test_no_process_is_left(void **state)
+SL_TEST(test_no_process_is_left)
 {
-    (void)state;
     char *text, script[64];
     assert_int_equal(pipe(ends), 0);
     assert_int_equal(sl_program_run((char *[]){"sh", "-c", make_waiting(script), NULL}, 1, &text),
@@ -137,9 +125,8 @@ static int interrupt(int signal_number, int catches)
 }
 
 /* A signal ends the program, then does what it did before. */
-static void test_signals(void **state)
+SL_TEST(test_signals)
 {
-    (void)state;
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     for (int s = 0; s < 6; s++) {
         const int sent = signals[s / 2], catches = s % 2 ? sent : 0;
@@ -171,9 +158,8 @@ static int run_bare(int closed)
 }
 
 /* A process that ignores the end of its children, without some of the first three files. */
-static void test_bare_process(void **state)
+SL_TEST(test_bare_process)
 {
-    (void)state;
     for (int closed = 0; closed < 8; closed++) {
         int status;
         const pid_t process = fork();
@@ -184,9 +170,8 @@ static void test_bare_process(void **state)
     }
 }
 
-static void test_svg(void **state)
+SL_TEST(test_svg)
 {
-    (void)state;
     char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);

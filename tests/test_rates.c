@@ -1,15 +1,5 @@
 /* Rates of a machine, the seconds of operations by them, and the product that comes first. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "batches/group_epoch.h"
 #include "core/rates.h"
@@ -17,6 +7,7 @@
 #include "graphs/layer.h"
 #include "predict/scenario.h"
 #include "recipe/defaults.h"
+#include "tests/unit.h"
 
 static void assert_near(double got, double wanted)
 {
@@ -27,9 +18,8 @@ static void assert_near(double got, double wanted)
 /* ---- Seconds ---- */
 
 /* A larger table is never read faster, nor wider rows sooner. */
-static void test_gather_grows(void **state)
+SL_TEST(test_gather_grows)
 {
-    (void)state;
     const struct sl_rates *rates = &sl_rates_usual;
     double before = 0.0;
     for (double table = 1e4; table < 1e11; table *= 3.0) {
@@ -45,9 +35,8 @@ static void test_gather_grows(void **state)
 
 /* Formulas, by hand: a link of 1 ms and 1 MB/s, a core of 1 Gflop/s. A factor that changes is seen.
  */
-static void test_formulas(void **state)
+SL_TEST(test_formulas)
 {
-    (void)state;
     const struct sl_link link = {1e-3, 1e6};
     assert_near(sl_link_seconds(&link, 5000.0, 3.0), 8e-3);
     assert_near(sl_link_tree_seconds(&link, 2000.0, 2.0), 2.0 * 3e-3);
@@ -59,7 +48,7 @@ static void test_formulas(void **state)
 /* Two graph convolutions of 100 and 50 columns, all products dense, messages and passes free. Each
  * layer has a product forward and another one for its weights; the second has a third one, for the
  * gradient of its input. */
-static void test_step_of_a_group(void **state)
+SL_TEST(test_step_of_a_group)
 {
     struct sl_layer_shape layer[] = {
         {.kind = &sl_layer_gcn, .reducer = &sl_reduce_sum, .in = 200, .out = 100},
@@ -73,7 +62,6 @@ static void test_step_of_a_group(void **state)
                                      .rows = rows,
                                      .entries = entries};
     struct sl_rates rates = sl_rates_usual;
-    (void)state;
     rates.gemm = 1e9;
     rates.stream = 1e30;
     for (int level = 0; level < SL_LEVELS; level++)
@@ -88,7 +76,7 @@ static void test_step_of_a_group(void **state)
 
 /* The largest of 3 inputs: 12 bytes forward and 16 back for each input and element, beside six
  * passes. Its product with weights is another layer's. */
-static void test_largest_of_inputs(void **state)
+SL_TEST(test_largest_of_inputs)
 {
     struct sl_layer_shape layer[] = {
         {.kind = &sl_layer_jump_max, .reducer = &sl_reduce_sum, .in = 8, .inputs = 3, .out = 8}};
@@ -100,7 +88,6 @@ static void test_largest_of_inputs(void **state)
                                      .rows = rows,
                                      .entries = entries};
     struct sl_rates rates = sl_rates_usual;
-    (void)state;
     rates.stream = 1e9;
     assert_near(sl_group_epoch_computing(&e, &rates, 1, (struct sl_group_ranks){1.0, 1.0}),
                 80.0 * (6.0 * 4.0 + 3.0 * 28.0) / 1e9);
@@ -145,13 +132,12 @@ static double walked(const struct sl_layer_shape *shape, enum sl_walk_way way, b
 /* Three relations and 100 rows make 300 rows with a relation. Entries at random, 600 of them, meet
  * 300 (1 - e^-2) of these. An entry has two numbers of its relation. Bases are multiplied once,
  * before the walk. */
-static void test_walks_of_relations(void **state)
+SL_TEST(test_walks_of_relations)
 {
     struct sl_layer_shape shape = {.kind = &sl_layer_rgcn, .in = 6, .out = 4, .relations = 3};
     const double met = 300.0 * (1.0 - exp(-2.0)), product = 2.0 * 6.0 * 4.0 / 2e9,
                  copies = 3.0 * 4.0 * 10.0 / 4e9, read = 600.0 * 8.0 / 1e10;
     const double back = read + 600.0 * 16.0 / 8e9 + met * copies;
-    (void)state;
     for (shape.bases = 0; shape.bases <= 2; shape.bases += 2) {
         assert_near(walked(&shape, SL_WALK_FORWARD, false),
                     read + 600.0 * 24.0 / 8e9 + met * (product + copies));
@@ -163,7 +149,7 @@ static void test_walks_of_relations(void **state)
 
 /* An entry of attention waits, has a score and may be dropped for each of 2 heads. The mean of
  * heads has 2 * 8 columns, heads side by side have 8. */
-static void test_walks_of_attention(void **state)
+SL_TEST(test_walks_of_attention)
 {
     static const struct {
         const struct sl_layer_kind *kind;
@@ -176,7 +162,6 @@ static void test_walks_of_attention(void **state)
         {&sl_layer_transformer, {48, 88, 80}, {20, 20, 30}, {0}},
         {&sl_layer_transformer_residual, {48, 88, 80}, {20, 20, 30}, {0}},
     };
-    (void)state;
     for (size_t n = 0; n < sizeof kinds / sizeof *kinds; n++)
         for (int way = 0; way < 3; way++)
             for (int k = 0; k <= 3; k += 3)
@@ -200,12 +185,11 @@ static void test_walks_of_attention(void **state)
 
 /* On two columns of a grid, an entry waits as long, and its 3 features are read on both. Each
  * column has one of two heads, or, of their mean, both heads and half of the classes. */
-static void test_walks_of_columns(void **state)
+SL_TEST(test_walks_of_columns)
 {
     const double wait = 30e-9 / 2.0 + 3.0 * 4.0 / 1e10, draw = 1.0 / 5e8;
     struct sl_layer_shape shape = {
         .kind = &sl_layer_gat, .out = 8, .heads = 2, .edge_features = 3, .attention_dropout = 0.1};
-    (void)state;
     assert_near(walked_among(2, &shape, SL_WALK_FORWARD, false),
                 600.0 * (wait + (160.0 + 4.0 * 32.0 + 30.0) / 1e9 + draw));
     shape.mean = true;
@@ -216,22 +200,20 @@ static void test_walks_of_columns(void **state)
                 600.0 * (3.0 * 4.0 / 1e10 + 3.0 * (8.0 / 1e9 + 6.0 / 2e9)));
 }
 
-static void test_walks_of_gine(void **state)
+SL_TEST(test_walks_of_gine)
 {
     const struct sl_layer_shape shape = {
         .kind = &sl_layer_gine, .in = 5, .out = 5, .edge_features = 3};
     const double read = 3.0 * 4.0 / 1e10, column = 8.0 / 1e9, product = 2.0 * 3.0 / 2e9;
-    (void)state;
     assert_near(walked(&shape, SL_WALK_FORWARD, false), 600.0 * (read + 5.0 * (column + product)));
     assert_near(walked(&shape, SL_WALK_BACK, false),
                 600.0 * (read + 5.0 * (column + 2.0 * product)));
 }
 
 /* A graph convolution has sums alone. */
-static void test_walks_of_sums(void **state)
+SL_TEST(test_walks_of_sums)
 {
     const struct sl_layer_shape shape = {.kind = &sl_layer_gcn, .in = 5, .out = 5};
-    (void)state;
     assert_near(walked(&shape, SL_WALK_FORWARD, false), 0.0);
 }
 
@@ -239,7 +221,7 @@ static void test_walks_of_sums(void **state)
  * output. A rank has 600 entries. It has 100 rows of the output, and a walk back makes 200 rows of
  * the input. Relations move 32 columns forward, and 64 back; attention moves 64 in three walks. A
  * weight has two products with 100 rows, and six passes follow. */
-static void test_walks_of_a_group(void **state)
+SL_TEST(test_walks_of_a_group)
 {
     struct sl_layer_shape layer[] = {
         {.kind = &sl_layer_rgcn, .reducer = &sl_reduce_rgcn, .in = 32, .out = 64, .relations = 3}};
@@ -255,7 +237,6 @@ static void test_walks_of_a_group(void **state)
     const double weight = 2.0 * 2.0 * 100.0 * 2048.0 / 2e9, passes = 6.0 * 100.0 * 256.0 / 1e10,
                  met = 2.0 * 2048.0 / 2e9 + 3.0 * 4.0 * 96.0 / 4e9;
     struct sl_rates rates = walking_rates();
-    (void)state;
     rates.gather[SL_LEVEL_CORE][1] = 4e9;
     const double forward = 600.0 * 128.0 / 4e9 + (3600.0 + 100.0 * 128.0) / 1e10 +
                            600.0 * 8.0 / 1e10 + 600.0 * 128.0 / 8e9 +
@@ -271,9 +252,8 @@ static void test_walks_of_a_group(void **state)
                 sums + scores + 2.0 * weight + passes);
 }
 
-static void test_dropout_halves_a_product(void **state)
+SL_TEST(test_dropout_halves_a_product)
 {
-    (void)state;
     const struct sl_rates *rates = &sl_rates_usual;
     const double all = sl_rates_features_seconds(rates, 1e6, 64.0, 1.0),
                  half = sl_rates_features_seconds(rates, 1e6, 64.0, 0.5);
@@ -283,9 +263,8 @@ static void test_dropout_halves_a_product(void **state)
 
 /* ---- What was remembered ---- */
 
-static void test_remembered(void **state)
+SL_TEST(test_remembered)
 {
-    (void)state;
     char folder[] = "/tmp/starling-rates-XXXXXX", path[64];
     struct sl_rates rates;
     assert_non_null(mkdtemp(folder));
@@ -335,9 +314,8 @@ static const struct graph graphs[] = {
     {"few features, wide layers", 100000, 5000000, 200000, 8, 512, 0, SL_SPMM_FIRST},
 };
 
-static void test_product_order(void **state)
+SL_TEST(test_product_order)
 {
-    (void)state;
     for (size_t g = 0; g < sizeof graphs / sizeof *graphs; g++) {
         const struct graph *graph = &graphs[g];
         const struct sl_sparse_matrix adjacency = {.rows = (int64_t)graph->n,
@@ -386,9 +364,8 @@ static bool caches(int64_t n, int64_t entries, int64_t features, int64_t feature
 }
 
 /* Words of cited papers add up to five times as many entries; few features become dense anyway. */
-static void test_cached_aggregate(void **state)
+SL_TEST(test_cached_aggregate)
 {
-    (void)state;
     assert_false(caches(2708, 10556, 1433, 49216, "0", NULL));
     assert_true(caches(2708, 10556, 1433, 49216, "0", "cache-aggregate"));
     assert_true(caches(2708, 10556, 1433, 49216, "0.5", NULL)); /* it would not be, anyway */
@@ -427,9 +404,8 @@ static enum sl_feature_form form_of(int64_t entries, double features, double gem
     return source.feature_form;
 }
 
-static void test_feature_form(void **state)
+SL_TEST(test_feature_form)
 {
-    (void)state;
     const int64_t third = 1979909, few = 70000, most = 5000000;
     assert_int_equal(form_of(few, 40e9, 100e9, "auto", "0.5"), SL_FEATURES_CSR);
     assert_int_equal(form_of(third, 40e9, 100e9, "auto", "0.5"), SL_FEATURES_CSR);
@@ -447,9 +423,8 @@ static void test_feature_form(void **state)
 }
 
 /* Two ranks, whose clones are 0, 1 or 2 hops away. Tiles have hop 0, or hops 1 and 2. */
-static void test_spread(void **state)
+SL_TEST(test_spread)
 {
-    (void)state;
     int rank_cut[] = {0, 3, 5}, hop[] = {0, 1, 1, 0, 1};
     const struct sl_partition partition = {
         .tiles = 5, .ranks = 2, .rank_cut = rank_cut, .hop = hop};
@@ -489,9 +464,8 @@ static int chosen(const double seconds[4], const int64_t bytes[4], int64_t space
 }
 
 /* Only where it is asked for, by over a tenth, and where it fits. */
-static void test_inexact(void **state)
+SL_TEST(test_inexact)
 {
-    (void)state;
     enum { ONE, HALO = 2, LATE };
     const int64_t same[] = {10, 10, 10, 10}, large[] = {10, 10, 10, 30}, small[] = {30, 30, 30, 10};
     const double faster[] = {1.12, 1.5, 1.0, 0.9}, close[] = {1.0, 1.5, 1.5, 0.92};
@@ -505,9 +479,8 @@ static void test_inexact(void **state)
 }
 
 /* The fastest wins only by over a tenth, against 1D and against the halo. */
-static void test_distribution(void **state)
+SL_TEST(test_distribution)
 {
-    (void)state;
     enum { ONE, GRID, HALO };
     const int64_t same[] = {10, 10, 10, 10}, large[] = {10, 10, 30, 10}, most[] = {40, 10, 30, 10};
     assert_int_equal(chosen((const double[]){1.09, 1.0, 1.05, 0.1}, same, 0), ONE);

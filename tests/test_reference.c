@@ -1,19 +1,9 @@
 /* The reference network and the fixtures, tested by themselves: what the gradient and training
  * tests lean on. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "core/rng.h"
 #include "tests/fixtures.h"
 #include "tests/reference.h"
+#include "tests/unit.h"
 
 /* ---- Fixtures ---- */
 
@@ -65,9 +55,8 @@ static void check_graph(const struct sl_fixture *f, const struct sl_dataset *dat
     free(a);
 }
 
-static void test_fixtures(void **state)
+SL_TEST(test_fixtures)
 {
-    (void)state;
     for (int i = 0; i < sl_fixture_count; i++) {
         const struct sl_fixture *f = &sl_fixtures[i];
         struct sl_dataset data = sl_fixture_open(f);
@@ -100,9 +89,8 @@ static void test_fixtures(void **state)
 
 /* Two vertices, one edge, by hand: A + I is all 1, all normalisations of it give 1/2 everywhere;
  * with X = (2, 4), W = (3, -1), b = (1, 0) both logits rows are (10, -3). */
-static void test_by_hand(void **state)
+SL_TEST(test_by_hand)
 {
-    (void)state;
     for (int norm = 0; norm <= SL_REFERENCE_GCN; norm++) {
         struct sl_reference *net =
             sl_reference_create(2, 1, (const int64_t[]){1, 2}, (enum sl_reference_norm)norm);
@@ -129,9 +117,8 @@ static void test_by_hand(void **state)
 
 /* A directed, weighted graph of two: row sums of A + I are 4 and 1; only vertex 0 aggregates from
  * 1, with weight 3; its row of A has one entry. */
-static void test_normalize_by_hand(void **state)
+SL_TEST(test_normalize_by_hand)
 {
-    (void)state;
     static const double expected[SL_REFERENCE_NORMS][4] = {
         [SL_REFERENCE_SYM] = {0.25, 1.5, 0.0, 1.0}, [SL_REFERENCE_ROW] = {0.25, 0.75, 0.0, 1.0},
         [SL_REFERENCE_GCN] = {0.5, 1.5, 0.0, 1.0},  [SL_REFERENCE_MEAN] = {0.0, 3.0, 0.0, 0.0},
@@ -197,9 +184,8 @@ static void check_gradient(const struct sl_dataset *data, int layers, double dro
     sl_reference_destroy(net);
 }
 
-static void test_gradients(void **state)
+SL_TEST(test_gradients)
 {
-    (void)state;
     for (int i = 0; i < sl_fixture_count; i++) {
         struct sl_dataset data = sl_fixture_open(&sl_fixtures[i]);
         for (int layers = 1; layers <= 3; layers++)
@@ -213,9 +199,8 @@ static void test_gradients(void **state)
 
 /* The masks are those of the program's random numbers: a vertex alone, with W = I, shows its own.
  */
-static void test_dropout_masks(void **state)
+SL_TEST(test_dropout_masks)
 {
-    (void)state;
     enum { N = 13, WIDTH = 9 };
     struct sl_reference *net =
         sl_reference_create(N, 1, (const int64_t[]){WIDTH, WIDTH}, SL_REFERENCE_SYM);
@@ -260,9 +245,8 @@ static const struct sl_reference_optimizer optimizers[] = {
 
 /* The first step of each method has a closed form: Adam moves by rate · sign(g), SGD by rate · g.
  */
-static void test_first_step(void **state)
+SL_TEST(test_first_step)
 {
-    (void)state;
     struct sl_dataset data = sl_fixture_open(sl_fixture_find("directed-weighted"));
     for (size_t i = 0; i < sizeof optimizers / sizeof optimizers[0]; i++) {
         struct sl_reference *net =
@@ -293,9 +277,8 @@ static void test_first_step(void **state)
     sl_fixture_close(&data);
 }
 
-static void test_training_lowers_the_loss(void **state)
+SL_TEST(test_training_lowers_the_loss)
 {
-    (void)state;
     enum { EPOCHS = 150 };
     struct sl_dataset data = sl_fixture_open(sl_fixture_find("undirected"));
     for (size_t i = 0; i < sizeof optimizers / sizeof optimizers[0]; i++) {

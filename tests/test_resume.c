@@ -1,15 +1,5 @@
 /* Training runs that end early, and that go on. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "checkpoint/resume.h"
 #include "core/error.h"
@@ -17,6 +7,7 @@
 #include "tests/fixtures.h"
 #include "tests/running.h"
 #include "tests/runs.h"
+#include "tests/unit.h"
 
 /* ---- Early stopping ---- */
 
@@ -68,9 +59,8 @@ static void check_patience(const struct sl_dataset *data, int seed, int patience
     sl_run_free(&until_best);
 }
 
-static void test_patience(void **state)
+SL_TEST(test_patience)
 {
-    (void)state;
     struct sl_dataset data = sl_fixture_open(sl_fixture_find("directed-weighted"));
     bool stopped[2] = {false, false};
     for (int seed = 1; seed <= 6; seed++) {
@@ -83,9 +73,8 @@ static void test_patience(void **state)
 }
 
 /* A request to stop ends the run with the epoch under way, and with its parameters. */
-static void test_stop_request(void **state)
+SL_TEST(test_stop_request)
 {
-    (void)state;
     const volatile sig_atomic_t requested = 1;
     struct sl_dataset data = sl_fixture_open(sl_fixture_find("undirected"));
     struct sl_run stopped =
@@ -128,9 +117,8 @@ static void check_resume(const char *fixture, const char *options)
     sl_fixture_close(&data);
 }
 
-static void test_resume(void **state)
+SL_TEST(test_resume)
 {
-    (void)state;
     check_resume("undirected", "--tiles 3 --eval-every 10");
     check_resume("directed-weighted", "--optimizer sgd --lr 0.1 --eval-every 10");
     check_resume("identity", "--optimizer adamw --weight-decay 0.1 --layers 3 --eval-every 10");
@@ -140,9 +128,8 @@ static void test_resume(void **state)
 }
 
 /* A run with patience keeps the parameters of the best epoch by its metric. */
-static void test_patience_by_metric(void **state)
+SL_TEST(test_patience_by_metric)
 {
-    (void)state;
     static const char *const metrics[] = {"loss", "roc-auc", "macro-f1", "average-precision"};
     struct sl_dataset data = sl_fixture_open(sl_fixture_find("directed-weighted"));
     int between = 0;
@@ -191,9 +178,8 @@ static int64_t resumed_best(const char *options, const char *others, int64_t *be
 
 /* The best epoch stays the best one if the measure is the same. Of another measure, the first
  * epoch after is the best one so far. */
-static void test_resume_measure(void **state)
+SL_TEST(test_resume_measure)
 {
-    (void)state;
     static const char *const measures[] = {"",
                                            "--metric loss",
                                            "--metric macro-f1",
@@ -218,9 +204,8 @@ static void test_resume_measure(void **state)
 /* A run with patience that ended at epoch 10 goes on as if it had not ended, with its best
  * parameters so far. A checkpoint has the parameters of the last epoch beside the best parameters.
  */
-static void test_resume_patience(void **state)
+SL_TEST(test_resume_patience)
 {
-    (void)state;
     struct sl_dataset data = sl_fixture_open(sl_fixture_find("directed-weighted"));
     for (int seed = 1; seed <= 5; seed++) {
         char line[SL_MOST_LINE], options[SL_MOST_LINE / 4];
@@ -244,9 +229,8 @@ static void test_resume_patience(void **state)
 }
 
 /* A checkpoint on the way that cannot be written is reported, and the training goes on. */
-static void test_checkpoint_on_the_way_fails(void **state)
+SL_TEST(test_checkpoint_on_the_way_fails)
 {
-    (void)state;
     struct sl_dataset data = sl_fixture_open(sl_fixture_find("undirected"));
     char line[SL_MOST_LINE];
     snprintf(line, sizeof line,
@@ -358,9 +342,8 @@ static void expect_text(const char *what, const char *got, const char *wanted, s
                  wanted ? wanted : "none");
 }
 
-static void test_brought_back(void **state)
+SL_TEST(test_brought_back)
 {
-    (void)state;
     const char *path = sl_running_path("configured");
     sl_log_enable(false);
     for (size_t k = 0; k < sizeof brought_back / sizeof *brought_back; k++) {
@@ -380,9 +363,8 @@ static void test_brought_back(void **state)
 }
 
 /* An older program had no such option: the default, and all others as they were. */
-static void test_option_not_saved(void **state)
+SL_TEST(test_option_not_saved)
 {
-    (void)state;
     const char *path = sl_running_path("older"), *newer[] = {"loss", "aggregator", "precision"};
     sl_log_enable(false);
     for (size_t k = 0; k < sizeof newer / sizeof *newer; k++) {
@@ -401,9 +383,8 @@ static void test_option_not_saved(void **state)
 
 /* A delayed run of a program without the option had unscaled sums; any other run starts with the
  * default. */
-static void test_partial_sums_not_saved(void **state)
+SL_TEST(test_partial_sums_not_saved)
 {
-    (void)state;
     static const struct {
         const char *before, *now, *wanted;
     } rows[] = {
@@ -429,9 +410,8 @@ static void test_partial_sums_not_saved(void **state)
 }
 
 /* Unscaled sums had another name in checkpoints of older programs. Sums of units keep that name. */
-static void test_partial_sums_renamed(void **state)
+SL_TEST(test_partial_sums_renamed)
 {
-    (void)state;
     const char *path = sl_running_path("renamed");
     json_t *options = options_of("--distribution vertex-cut --delay cd-3");
     json_object_set_new(options, "partial-sums", json_string("published"));
@@ -444,9 +424,8 @@ static void test_partial_sums_renamed(void **state)
 }
 
 /* Tiles that were found by cost, and the order of products, are those of the run before. */
-static void test_found_by_cost(void **state)
+SL_TEST(test_found_by_cost)
 {
-    (void)state;
     struct sl_dataset data = sl_fixture_open(sl_fixture_find("directed-weighted"));
     const char *path = sl_running_path("found");
     struct sl_run run =
@@ -492,9 +471,8 @@ static void assert_finite(const char *path, int64_t before)
 }
 
 /* The run ends with the epoch, says where it broke down, and leaves the checkpoint before it. */
-static void test_breakdown(void **state)
+SL_TEST(test_breakdown)
 {
-    (void)state;
     static const char *const lines[] = {
         "--checkpoint-every 1 --eval-every 10",
         "--checkpoint-every 1 --layers 3 --precision bf16 --eval-every 1",
@@ -533,9 +511,8 @@ static void test_breakdown(void **state)
 }
 
 /* The first layer whose output is not finite is the one that is told. */
-static void test_breakdown_layer(void **state)
+SL_TEST(test_breakdown_layer)
 {
-    (void)state;
     struct sl_dataset data = sl_fixture_open(sl_fixture_find("undirected"));
     const char *path = sl_running_path("large");
     for (int layer = 0; layer < 3; layer++) {

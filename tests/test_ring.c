@@ -1,14 +1,7 @@
 /* Who sends whom (graphs/ring.h). Every position has one parent before it. A parent still has the
  * tiles that it sends. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "graphs/ring.h"
+#include "tests/unit.h"
 
 enum { MOST_RANKS = 17, MOST_REACH = 8 };
 
@@ -32,9 +25,8 @@ static int children(const struct sl_ring *ring, int position)
     return count;
 }
 
-static void positions_are_ranks(void **state)
+SL_TEST(positions_are_ranks)
 {
-    (void)state;
     const struct sl_ring ring = make_ring("chain", 5, 1); /* ranks 2, 5, 8, 11, 14 */
     for (int owner = 2; owner < 17; owner += 3)
         for (int p = 0; p < 5; p++)
@@ -44,10 +36,9 @@ static void positions_are_ranks(void **state)
     assert_int_equal(sl_ring_rank(&ring, 8, 3), 14);
 }
 
-static void parents_still_have_it(void **state)
+SL_TEST(parents_still_have_it)
 {
     static const char *const forms[] = {"chain", "tree", "direct"};
-    (void)state;
     for (size_t f = 0; f < sizeof forms / sizeof *forms; f++)
         for (int count = 1; count <= MOST_RANKS; count++)
             for (int reach = 0; reach <= MOST_REACH; reach++) {
@@ -61,9 +52,8 @@ static void parents_still_have_it(void **state)
             }
 }
 
-static void forms_are_what_they_are_called(void **state)
+SL_TEST(forms_are_what_they_are_called)
 {
-    (void)state;
     const struct sl_ring chain = make_ring("chain", 16, 1), tree = make_ring("tree", 16, 16),
                          direct = make_ring("direct", 16, 16);
     for (int p = 1; p < 16; p++) {
@@ -86,9 +76,8 @@ static bool is_even(const void *context, int rank)
 }
 
 /* Ranks that do not need a tile hand nothing on: those after them get it from one before them. */
-static void only_those_that_need_it(void **state)
+SL_TEST(only_those_that_need_it)
 {
-    (void)state;
     struct sl_ring chain = {SL_BROADCAST_RING, 0, 1, 9, 1};
     assert_int_equal(sl_ring_parent(&chain, 8, 4, is_even, NULL), 0); /* rank 4; 5 has none */
     assert_int_equal(sl_ring_parent(&chain, 8, 3, is_even, NULL), 2);

@@ -2,18 +2,10 @@
  * environment, cores and caches, memory that workers touch first, the distance between rows of
  * tiles, and the order of tasks that are ready. */
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <sys/mman.h>
 
-#include <cmocka.h>
 #include <starpu.h>
 
 #include "core/alike.h"
@@ -24,6 +16,7 @@
 #include "core/memory.h"
 #include "core/task.h"
 #include "tests/running.h"
+#include "tests/unit.h"
 
 static int start(void **state)
 {
@@ -34,9 +27,8 @@ static int start(void **state)
 }
 
 /* The user's settings win, but for STARPU_USE_NUMA. */
-static void test_environment(void **state)
+SL_TEST(test_environment)
 {
-    (void)state;
     assert_string_equal(getenv("STARPU_CATCH_SIGNALS"), "1");
     assert_string_equal(getenv("STARPU_USE_NUMA"), "0");
     assert_string_equal(getenv("STARPU_SILENT"), "1");
@@ -44,10 +36,9 @@ static void test_environment(void **state)
 
 /* Ranks that see the same devices take all of them, each one as often as any other, and every rank
  * has one. */
-static void test_shares_of_gpus(void **state)
+SL_TEST(test_shares_of_gpus)
 {
     enum { MOST = 9 };
-    (void)state;
     for (int devices = 0; devices <= MOST; devices++)
         for (int ranks = 1; ranks <= MOST; ranks++) {
             int users[MOST] = {0}, most = 0, least = ranks;
@@ -69,12 +60,11 @@ static void test_shares_of_gpus(void **state)
 }
 
 /* With less than two of StarPU's pieces of 32 MiB, a task would wait for ever. */
-static void test_bytes_of_gpus(void **state)
+SL_TEST(test_bytes_of_gpus)
 {
     enum { MIB = 1 << 20 };
     static const int64_t good[] = {0, 64 * MIB, 64 * MIB + 1, INT64_MAX},
                          bad[] = {1, 20 * MIB, 63 * MIB, 64 * MIB - 1};
-    (void)state;
     for (size_t g = 0; g < sizeof good / sizeof *good; g++)
         assert_int_equal(sl_gpus_check_bytes(good[g]), 0);
     for (size_t b = 0; b < sizeof bad / sizeof *bad; b++) {
@@ -101,10 +91,9 @@ static void going(void *memory, size_t bytes)
     watched_bytes -= bytes;
 }
 
-static void test_watched_memory(void **state)
+SL_TEST(test_watched_memory)
 {
     enum { PAGE = 2 << 20 };
-    (void)state;
     sl_memory_watch(made, going);
     void *large = sl_memory_alloc(PAGE + 1), *small = sl_memory_alloc(100);
     assert_int_equal(watched_bytes, 2 * PAGE);
@@ -120,13 +109,12 @@ static void test_watched_memory(void **state)
 
 /* After sl_runtime_touch, every page of the range is resident and still zero. No page after the
  * last huge page of the range is resident. */
-static void test_touch(void **state)
+SL_TEST(test_touch)
 {
     enum { PAGE = 4096, PAGES = 5000, ALL = 8192 };
     const size_t bytes = PAGES * (size_t)PAGE - 100, all = ALL * (size_t)PAGE;
     unsigned char resident[ALL];
     unsigned char *memory = sl_memory_alloc(all);
-    (void)state;
     assert_non_null(memory);
     assert_int_equal(mincore(memory, all, resident), 0);
     assert_int_equal(resident[0] & 1, 0);
@@ -230,7 +218,7 @@ static void note_home_cpu(void *buffers[], void *argument)
 
 /* Two workers are on two nodes, and one worker is free. First it runs the tasks that are at home on
  * its node, then the tasks of the other node. Tasks of a node run in the order of submission. */
-static void test_home(void **state)
+SL_TEST(test_home)
 {
     static struct starpu_codelet
         hold = {.name = "hold", .cpu_funcs = {hold_cpu}, .nbuffers = 1, .modes = {STARPU_W}},
@@ -238,7 +226,6 @@ static void test_home(void **state)
     struct sl_runtime rt;
     struct sl_tile tiles[TASKS + 2];
     float memory[TASKS + 2];
-    (void)state;
     goes_on = false;
     done = 0;
     held = 0;
@@ -278,11 +265,10 @@ static int only_owner(const void *context, int i, int j)
 
 /* Tiles of a matrix have places in the order of their memory. A tile that is the whole matrix has
  * no place. */
-static void test_places(void **state)
+SL_TEST(test_places)
 {
     static const int64_t cut[] = {0, 5, 7, 12, 20}, one[] = {0, 3};
     struct sl_matrix matrix;
-    (void)state;
     assert_int_equal(sl_matrix_create(&sl_running, &matrix, SL_FLOAT32,
                                       &(struct sl_cuts){4, 1, cut, one, only_owner, NULL}),
                      0);
@@ -298,11 +284,10 @@ static void test_places(void **state)
 
 /* A row begins at a multiple of SL_ROW_UNIT elements and has room for its last vector. Its bytes
  * are no multiple of 512, and at most a cache line more than its vectors take. */
-static void test_distance_between_rows(void **state)
+SL_TEST(test_distance_between_rows)
 {
     enum { LINE = 64, SHARED = 512, MOST = 3000 };
     static const enum sl_type types[] = {SL_FLOAT32, SL_BFLOAT16};
-    (void)state;
     for (int t = 0; t < 2; t++) {
         const int64_t size = (int64_t)sl_type_size(types[t]);
         assert_int_equal(sl_leading(0, types[t]), 0);
@@ -319,11 +304,10 @@ static void test_distance_between_rows(void **state)
 
 /* Rows of a matrix's tiles are as far apart as sl_leading says, also where columns are cut. Each
  * tile has memory of its own. */
-static void test_rows_of_tiles(void **state)
+SL_TEST(test_rows_of_tiles)
 {
     static const int64_t rows[] = {0, 3, 4, 11}, cols[] = {0, 128, 384, 385, 641};
     static const enum sl_type types[] = {SL_FLOAT32, SL_BFLOAT16};
-    (void)state;
     for (int t = 0; t < 2; t++) {
         struct sl_matrix matrix;
         assert_int_equal(sl_matrix_create(&sl_running, &matrix, types[t],
@@ -344,9 +328,8 @@ static void test_rows_of_tiles(void **state)
 
 /* On several ranks the urgent ones come first, and those of equal urgency as they were submitted.
  */
-static void test_urgency(void **state)
+SL_TEST(test_urgency)
 {
-    (void)state;
     run_tasks(2);
     for (int t = 1; t < TASKS; t++) {
         const enum sl_task_urgency before = urgency_of(order[t - 1]), now = urgency_of(order[t]);
@@ -355,9 +338,8 @@ static void test_urgency(void **state)
     }
 }
 
-static void test_urgency_alone(void **state)
+SL_TEST(test_urgency_alone)
 {
-    (void)state;
     run_tasks(1);
     for (int t = 0; t < TASKS; t++)
         assert_int_equal(order[t], t);
@@ -370,7 +352,7 @@ static void sleep_cpu(void *buffers[], void *argument)
 }
 
 /* The runtime waits for all but a few of many pending tasks. */
-static void test_room(void **state)
+SL_TEST(test_room)
 {
     enum { MOST = 3 };
     static struct starpu_codelet codelet = {
@@ -378,7 +360,6 @@ static void test_room(void **state)
     struct sl_runtime rt;
     struct sl_tile tile;
     float memory;
-    (void)state;
     assert_int_equal(sl_runtime_start(&rt, &(struct sl_runtime_options){.workers = 1}), 0);
     sl_tile_describe(&rt, &tile, 1, 1, 1, sizeof memory, 0, &memory);
     for (int t = 0; t < TASKS; t++)
@@ -402,7 +383,7 @@ static void open_machine(struct sl_binding *binding, const char *machine)
 
 /* Find the last-level cache of the first core, and the core's largest cache that no other core
  * shares. */
-static void test_caches(void **state)
+SL_TEST(test_caches)
 {
     static const struct {
         const char *machine;
@@ -420,7 +401,6 @@ static void test_caches(void **state)
         {"core:3 pu:2", 3, 0, 0},
         {"pu:4", 4, 0, 0},
     };
-    (void)state;
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         struct sl_binding binding;
         open_machine(&binding, cases[c].machine);
@@ -434,10 +414,9 @@ static void test_caches(void **state)
 }
 
 /* Each of three ranks has other cores of five, with both threads of each, and their caches. */
-static void test_shares_of_cores(void **state)
+SL_TEST(test_shares_of_cores)
 {
     static const char *const threads[] = {"0-1", "2-5", "6-9"};
-    (void)state;
     for (int r = 0; r < 3; r++) {
         struct sl_binding binding;
         open_machine(&binding, "l3:1(size=8388608) l2:5(size=1048576) core:1 pu:2");
@@ -452,10 +431,9 @@ static void test_shares_of_cores(void **state)
 
 /* Ranks compare each byte of short arrays, and ends and pieces of long ones.
  */
-static void test_hash(void **state)
+SL_TEST(test_hash)
 {
     enum { SHORT = 77, MIB = 1 << 20, LONG = 300 * MIB };
-    (void)state;
     char *bytes = mmap(NULL, LONG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(bytes != MAP_FAILED);
     for (size_t size = 1; size <= SHORT; size++) {

@@ -252,9 +252,8 @@ static void check_dataset(const struct sl_dataset *data, const char *name)
         }
 }
 
-static void test_every_graph(void **state)
+SL_TEST(test_every_graph)
 {
-    (void)state;
     for (int f = 0; f < sl_fixture_count; f++) {
         struct sl_dataset data = sl_fixture_open(&sl_fixtures[f]);
         if (data.vertices) /* no source has none */
@@ -264,9 +263,8 @@ static void test_every_graph(void **state)
 }
 
 /* The numbers of a graph that was given another order key its draws. */
-static void test_numbers(void **state)
+SL_TEST(test_numbers)
 {
-    (void)state;
     struct sl_dataset data = sl_fixture_open(sl_fixture_find("directed-weighted"));
     int64_t *original = calloc((size_t)data.vertices, sizeof *original);
     for (int64_t v = 0; v < data.vertices; v++)
@@ -278,9 +276,8 @@ static void test_numbers(void **state)
     sl_fixture_close(&data);
 }
 
-static void test_several_labels(void **state)
+SL_TEST(test_several_labels)
 {
-    (void)state;
     struct sl_dataset data = sl_fixture_open(sl_fixture_find("undirected"));
     const int32_t *labels = data.labels;
     float *several = calloc((size_t)(data.vertices * data.classes), sizeof *several);
@@ -311,9 +308,8 @@ static struct sl_dataset community(void)
     return data;
 }
 
-static void test_threads(void **state)
+SL_TEST(test_threads)
 {
-    (void)state;
     struct sl_dataset data = community();
     struct sl_source source;
     bool *inner = choose_inner(data.vertices, SOME);
@@ -347,9 +343,8 @@ static int64_t shared(const struct sl_selection *a, const struct sl_selection *b
 }
 
 /* Another seed or resampling draws others. */
-static void test_draws(void **state)
+SL_TEST(test_draws)
 {
-    (void)state;
     struct sl_dataset data = community();
     struct sl_source source;
     bool *inner = choose_inner(data.vertices, SOME);

@@ -103,9 +103,8 @@ static struct sl_csr disorder(const struct sl_csr *a)
     return (struct sl_csr){a->rows, a->cols, indptr, indices, values};
 }
 
-static void test_disorder(void **state)
+SL_TEST(test_disorder)
 {
-    (void)state;
     for (int f = 0; f < KINDS; f++) {
         struct sl_dataset data = sl_fixture_open(sl_fixture_find(kinds[f])), raw = data;
         struct sl_source clean, mess;
@@ -145,9 +144,8 @@ static void assert_splits(const struct sl_source *a, const struct sl_source *b)
     sl_part_close(&y);
 }
 
-static void test_masks(void **state)
+SL_TEST(test_masks)
 {
-    (void)state;
     struct sl_dataset data = sl_fixture_open(sl_fixture_find("undirected"));
     struct sl_source lists, masks;
     bool train[64];
@@ -172,9 +170,8 @@ static void test_masks(void **state)
 }
 
 /* Splits drawn for the whole graph stay, also in another order. */
-static void test_rule(void **state)
+SL_TEST(test_rule)
 {
-    (void)state;
     static const char *const rules[] = {"50/20/30", "2/1/rest"};
     for (int i = 0; i < 4; i++) {
         struct sl_dataset data = sl_fixture_open(sl_fixture_find("undirected"));
@@ -201,9 +198,8 @@ static void test_rule(void **state)
 /* ---- Selections as sources ---- */
 
 /* In another order, and a few rows alone, as a rank reads them. */
-static void test_reading(void **state)
+SL_TEST(test_reading)
 {
-    (void)state;
     for (int f = 0; f < KINDS; f++) {
         struct sl_dataset data = sl_fixture_open(sl_fixture_find(kinds[f]));
         struct sl_source source;
@@ -260,9 +256,8 @@ static void assert_same_vertices(const struct sl_selection *nested, const struct
     }
 }
 
-static void test_nested(void **state)
+SL_TEST(test_nested)
 {
-    (void)state;
     for (int f = 0; f < KINDS; f++) {
         struct sl_dataset data = sl_fixture_open(sl_fixture_find(kinds[f]));
         struct sl_source source;
@@ -297,9 +292,8 @@ static void refuse(const struct sl_source *source, int64_t inner, const char *se
     sl_selection_free(&got);
 }
 
-static void test_errors(void **state)
+SL_TEST(test_errors)
 {
-    (void)state;
     struct sl_dataset data = sl_fixture_open(sl_fixture_find("directed-weighted"));
     struct sl_source source;
     assert_int_equal(sl_source_of(&data, &source), SL_OK);

@@ -2,22 +2,12 @@
  * and the logits of inner vertices, with dropout. The inner vertices are all that train, and some
  * others. An L-layer network needs L hops, or L - 1 where the selection has Â·X from the whole
  * graph. tests/parts.sh runs this on several ranks, too. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "core/error.h"
 #include "data/select.h"
 #include "tests/fixtures.h"
 #include "tests/running.h"
 #include "tests/trained.h"
+#include "tests/unit.h"
 
 enum { VERTICES = 211 };
 static const double ROUNDING = 1e-5; /* sums in another order: tests/trained.h */
@@ -181,9 +171,8 @@ static double compare_sample(const struct sl_dataset *data, const char *line)
     return difference;
 }
 
-static void test_samples(void **state)
+SL_TEST(test_samples)
 {
-    (void)state;
     static const char *const models[] = {"gcn --layers 2", "gcn --layers 3",
                                          "sage --aggregator max --layers 2", "gat --layers 3"};
     struct sl_dataset data =
@@ -200,15 +189,13 @@ static void test_samples(void **state)
     sl_fixture_close(&data);
 }
 
-static void test_undirected(void **state)
+SL_TEST(test_undirected)
 {
-    (void)state;
     check_graph(&(struct sl_fixture){.name = "undirected", .form = SL_FEATURES_DENSE});
 }
 
-static void test_directed_weighted(void **state)
+SL_TEST(test_directed_weighted)
 {
-    (void)state;
     check_graph(&(struct sl_fixture){.name = "directed, weighted",
                                      .directed = true,
                                      .weighted = true,
@@ -216,9 +203,8 @@ static void test_directed_weighted(void **state)
                                      .form = SL_FEATURES_CSR});
 }
 
-static void test_identity(void **state)
+SL_TEST(test_identity)
 {
-    (void)state;
     check_graph(&(struct sl_fixture){.name = "identity", .form = SL_FEATURES_IDENTITY});
 }
 

@@ -1,21 +1,13 @@
 /* Two networks on two graphs train one model in turn. The parameters have the same bits as after
  * runs of one epoch each, with a checkpoint between a run on one dataset and on the other. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "codelets/optimizer.h"
 #include "core/error.h"
 #include "tests/fixtures.h"
 #include "tests/running.h"
 #include "tests/runs.h"
+#include "tests/unit.h"
 
 enum { EPOCHS = 7 };
 
@@ -140,9 +132,8 @@ static void train_shared(const struct sl_dataset *data, const char *words,
     sl_options_free(sl_config_options, &config);
 }
 
-static void test_two_graphs(void **state)
+SL_TEST(test_two_graphs)
 {
-    (void)state;
     struct sl_dataset data[2] = {sl_fixture_open(&fixtures[0]), sl_fixture_open(&fixtures[1])};
     for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
         struct sl_run expected = hand_over(data, models[m]);

@@ -1,18 +1,11 @@
 /* The memory that a run may take: the least that machine, control group and ulimit leave. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "core/error.h"
 #include "core/free_memory.h"
 #include "run/fits.h"
 #include "tests/fixtures.h"
 #include "tests/running.h"
 #include "tests/runs.h"
+#include "tests/unit.h"
 
 /* The functions below take the place of core/free_memory.c. */
 static int64_t left[SL_MEMORY_BOUNDS];
@@ -41,9 +34,8 @@ static void leave(int64_t machine, int64_t cgroup, int64_t process)
 }
 
 /* Ranks of a machine share all but what ulimit leaves. Of that, 48 MiB are not for tiles. */
-static void test_space(void **state)
+SL_TEST(test_space)
 {
-    (void)state;
     enum { MIB = 1 << 20, NONE = 0 };
     static const struct {
         int64_t machine, cgroup, process, space; /* MiB */
@@ -60,9 +52,8 @@ static void test_space(void **state)
     }
 }
 
-static void test_refused(void **state)
+SL_TEST(test_refused)
 {
-    (void)state;
     static const char *const who[] = {"this machine has", "the control group (cgroup) has",
                                       "ulimit -v or -d leaves"};
     struct sl_dataset data = sl_fixture_open(sl_fixture_find("undirected"));

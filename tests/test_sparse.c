@@ -11,20 +11,12 @@
  *     mirrored  tiles with their transposes, and tiles alone
  *
  * Rows have duplicates, and every fifth row is empty. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "core/error.h"
 #include "core/sparse.h"
 #include "core/spread.h"
 #include "tests/kernels.h"
 #include "tests/running.h"
+#include "tests/unit.h"
 
 /* ---- The matrix ---- */
 
@@ -391,9 +383,8 @@ static void check_transpose(const struct matrix *m, const struct sl_spread *spre
     free(next);
 }
 
-static void test_transpose(void **state)
+SL_TEST(test_transpose)
 {
-    (void)state;
     struct sl_runtime alone = {.ranks = 1};
     static const int64_t columns[] = {1, 41, 16383, 16384, 16385, 50000};
     for (int k = 0; k < 6; k++)

@@ -1,15 +1,8 @@
 /* The choice of the kernel of a sparse tile on a GPU, and remembered measurements. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "core/error.h"
 #include "core/spmm_choice.h"
 #include "tests/running.h"
+#include "tests/unit.h"
 
 static struct sl_spmm_choice choice;
 
@@ -19,9 +12,8 @@ static bool wants(int64_t degree, int64_t width)
     return sl_spmm_choice_wants(&choice, ROWS, degree * ROWS, width);
 }
 
-static void test_always_and_never(void **state)
+SL_TEST(test_always_and_never)
 {
-    (void)state;
     choice =
         (struct sl_spmm_choice){.kernel = SL_SPMM_OWN, .count = 1, .measured = {{16, 50.0, 0.5}}};
     assert_false(wants(50, 16));
@@ -31,9 +23,8 @@ static void test_always_and_never(void **state)
     assert_true(wants(7, 300));
 }
 
-static void test_nearest(void **state)
+SL_TEST(test_nearest)
 {
-    (void)state;
     choice = (struct sl_spmm_choice){
         .kernel = SL_SPMM_FASTEST,
         .count = 3,
@@ -60,9 +51,8 @@ static const struct sl_spmm_measured *find(int64_t width, double degree)
     return NULL;
 }
 
-static void test_remembered(void **state)
+SL_TEST(test_remembered)
 {
-    (void)state;
     const struct sl_spmm_measured first[] = {{16, 50.0, 0.8}, {64, 50.0, 1.25}},
                                   second[] = {{64, 50.1, 0.7}, {64, 500.0, 2.0}, {16, 50.0, 0.0}},
                                   nothing[] = {{16, 50.0, 0.0}};
@@ -92,9 +82,8 @@ static bool reserve(int sharers, int64_t tag, int64_t width, int64_t form, int64
     return sl_spmm_choice_reserve(&choice, sharers, 2, need);
 }
 
-static void test_room(void **state)
+SL_TEST(test_room)
 {
-    (void)state;
     choice = (struct sl_spmm_choice){.room = 0};
     assert_false(reserve(1, 7, 16, 100, 10));
     sl_spmm_choice_reset(&choice);
@@ -117,9 +106,8 @@ static void test_room(void **state)
 }
 
 /* A product takes room for all of its parts, or none: what is refused stays so. */
-static void test_room_of_several(void **state)
+SL_TEST(test_room_of_several)
 {
-    (void)state;
     const struct sl_spmm_need both[] = {{1, 0, 60}, {2, 0, 60}}, small = {3, 0, 100};
     choice = (struct sl_spmm_choice){.room = 100};
     assert_false(sl_spmm_choice_reserve(&choice, 1, 2, both));

@@ -1,21 +1,12 @@
 /* Layers whose parameters have a number of optimizer steps each: training takes the numbers, and
  * the memory plan has them. The kernel has a test of its own (test_kernels_optimizer.c). */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "codelets/optimizer.h"
 #include "predict/plan.h"
 #include "tests/fixtures.h"
 #include "tests/kernels.h"
 #include "tests/running.h"
 #include "tests/runs.h"
+#include "tests/unit.h"
 
 enum { LAYERS = 3, ROUNDS = 2, STEPS = 3 };
 
@@ -186,9 +177,8 @@ static struct sl_network network_of(struct case_of_training *of, struct sl_model
 }
 
 /* Every parameter of the counted layer has its own number of steps, and the steps of the round. */
-static void test_training(void **state)
+SL_TEST(test_training)
 {
-    (void)state;
     static const enum sl_optimizer methods[] = {SL_ADAM, SL_ADAMW, SL_SGD};
     struct case_of_training of;
     open_case(&of);
@@ -214,9 +204,8 @@ static void test_training(void **state)
 /* ---- Memory ---- */
 
 /* Counts start from 0, and are planned with the parameters. */
-static void test_memory(void **state)
+SL_TEST(test_memory)
 {
-    (void)state;
     struct case_of_training of;
     int64_t bytes[2], counts = 0;
     open_case(&of);

@@ -1,15 +1,5 @@
 /* Sub-models: blocks of parameters, the parts of rounds and the axes of models. Training has
  * tests of its own (test_submodels_training.c, submodels.sh). */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "codelets/mean_probabilities.h"
 #include "codelets/units.h"
 #include "core/error.h"
@@ -18,6 +8,7 @@
 #include "tests/kernels.h"
 #include "tests/running.h"
 #include "tests/runs.h"
+#include "tests/unit.h"
 
 /* ---- Blocks ---- */
 
@@ -231,9 +222,8 @@ static void check_block(const struct block_case *of)
     free(out);
 }
 
-static void test_blocks(void **state)
+SL_TEST(test_blocks)
 {
-    (void)state;
     sl_random_seed(4);
     for (int k = 0; k < 400; k++)
         check_block(&(struct block_case){
@@ -269,9 +259,8 @@ static void test_blocks(void **state)
 }
 
 /* Logits so far apart that probabilities would be rounded to 0. */
-static void test_mean_probabilities(void **state)
+SL_TEST(test_mean_probabilities)
 {
-    (void)state;
     enum { ROWS = 5, CLASSES = 9, LD = 11, NETWORKS = 4 };
     sl_random_seed(6);
     float y[ROWS * LD], x[ROWS * LD];
@@ -300,9 +289,8 @@ static void test_mean_probabilities(void **state)
     }
 }
 
-static void test_merge(void **state)
+SL_TEST(test_merge)
 {
-    (void)state;
     enum { MODELS = 7 };
     sl_random_seed(5);
     for (int equal = 0; equal < 2; equal++) {
@@ -391,9 +379,8 @@ static void find_axes(const char *line, struct sl_axes *axes)
     sl_options_free(sl_config_options, &config);
 }
 
-static void test_axes(void **state)
+SL_TEST(test_axes)
 {
-    (void)state;
     for (size_t k = 0; k < SL_COUNT(axes_cases); k++) {
         const struct axes_case *of = &axes_cases[k];
         struct sl_axes axes;
@@ -498,9 +485,8 @@ static void check_shares(const struct sl_axes *axes, enum sl_rounds_kind kind)
     sl_rounds_free(&none);
 }
 
-static void test_shares_of_seconds(void **state)
+SL_TEST(test_shares_of_seconds)
 {
-    (void)state;
     static const struct {
         int groups;
         double seconds[3];
@@ -521,9 +507,8 @@ static void test_shares_of_seconds(void **state)
     }
 }
 
-static void test_rounds(void **state)
+SL_TEST(test_rounds)
 {
-    (void)state;
     static const char *const lines[] = {"--model gcn --layers 4 --hidden 61",
                                         "--model gat --layers 3 --heads 3 --hidden 23",
                                         "--model resgcn --layers 3 --hidden 60"};
@@ -542,9 +527,8 @@ static void test_rounds(void **state)
 
 /* Units of two neighbouring axes are together in exactly one of as many rounds as there are parts.
  */
-static void test_latin(void **state)
+SL_TEST(test_latin)
 {
-    (void)state;
     enum { PARTS = 4, WIDTH = 20, ROUNDS = 2 * PARTS };
     struct sl_axes axes;
     struct sl_rounds rounds;

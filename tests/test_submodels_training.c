@@ -1,15 +1,5 @@
 /* Whole rounds of sub-models against narrow models that are trained as plain ones: parameters and
  * the optimizer's state. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 #include <jansson.h>
 
 #include "codelets/instructions.h"
@@ -18,6 +8,7 @@
 #include "tests/kernels.h"
 #include "tests/running.h"
 #include "tests/runs.h"
+#include "tests/unit.h"
 #include "train/trainer.h"
 
 enum { FEATURES = 11, CLASSES = 4 };
@@ -440,9 +431,8 @@ static void check_training(const char *model, const char *optimizer, const char 
     sl_fixture_close(&of.data);
 }
 
-static void test_training(void **state)
+SL_TEST(test_training)
 {
-    (void)state;
     static const char *const models[] = {
         "--model gcn --layers 3 --hidden 10",
         "--model sage --layers 3 --hidden 11",
@@ -474,9 +464,8 @@ static void test_training(void **state)
 }
 
 /* A sub-model reads all features, and its network is that of its own. */
-static void test_features(void **state)
+SL_TEST(test_features)
 {
-    (void)state;
     static const char *const lines[][2] = {
         {"--model gcn --layers 3 --hidden 10", "0,1,2"},
         {"--model gcn --layers 3 --hidden 10", "0"},
@@ -500,9 +489,8 @@ static void test_features(void **state)
 }
 
 /* Sub-models of other sizes. */
-static void test_shares(void **state)
+SL_TEST(test_shares)
 {
-    (void)state;
     static const char *const lines[][2] = {
         {"--model gcn --layers 3 --hidden 10", "--submodel-share 3,1,2"},
         {"--model sage --layers 3 --hidden 11", "--submodel-share 1,5,2"},
@@ -520,9 +508,8 @@ static void test_shares(void **state)
         }
 }
 
-static void test_ensembles(void **state)
+SL_TEST(test_ensembles)
 {
-    (void)state;
     static const char *const lines[][2] = {
         {"--model gcn --layers 2 --hidden 10", "all"},
         {"--model gcn --layers 3 --hidden 11", "0,1"},

@@ -1,15 +1,7 @@
 /* Submissions of codelets/ as tasks on tiles: sums, products and what follows them. What
  * comes out is, bit by bit, what the kernel makes of copies of the same buffers (tests/operands.h).
  * The kernels have tests of their own (test_kernels_*.c). */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "codelets/bases.h"
 #include "codelets/codelet.h"
@@ -23,6 +15,7 @@
 #include "codelets/spmm.h"
 #include "tests/operands.h"
 #include "tests/running.h"
+#include "tests/unit.h"
 
 /* ---- Epilogues ---- */
 
@@ -681,10 +674,9 @@ static int submit_failing(void *argument)
 
 /* On a core and on a GPU, the first task ends the work of sl_runtime_guard, not the process. The
  * second task, which writes the same tile, does nothing. */
-static void test_failing(void **state)
+SL_TEST(test_failing)
 {
     struct sl_operand out = sl_operand_reals(1, 1);
-    (void)state;
     out.free_rows = 1;
     assert_int_equal(sl_runtime_guard(&sl_running, submit_failing, &out), SL_ERR_SYSTEM);
     assert_string_equal(sl_error_message(), "no memory for a task");

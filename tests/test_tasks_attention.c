@@ -1,17 +1,10 @@
 /* Submissions of graph attention on sparse tiles, whose entries may have features, and on
  * parameters. What comes out is, bit by bit, what the kernel makes of copies of the same buffers
  * (tests/operands.h). The kernels have tests of their own (test_kernels_attention.c). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "codelets/attention_rows.h"
 #include "tests/operands.h"
 #include "tests/running.h"
+#include "tests/unit.h"
 
 enum { INNER = 37, HEADS = 3, FEATURES = 5 };
 

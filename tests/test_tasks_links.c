@@ -1,20 +1,11 @@
 /* Submissions of links. What comes out is, bit by bit, what the kernel makes of copies of the same
  * buffers (tests/operands.h). All numbers are small integers, so that a GPU's sums are exact, too.
  * The kernels have tests of their own (test_kernels_link*.c). */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "codelets/link_lists.h"
 #include "codelets/link_ranking.h"
 #include "tests/operands.h"
 #include "tests/running.h"
+#include "tests/unit.h"
 
 enum { TARGETS = 23, BLOCKS = 3 };
 

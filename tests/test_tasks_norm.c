@@ -1,19 +1,11 @@
 /* Submissions of normalisation as tasks on tiles. What comes out is, bit by bit, what the kernel
  * makes of copies of the same buffers (tests/operands.h). The kernels have tests of their own
  * (test_kernels_norm.c). */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "codelets/norm_parts.h"
 #include "graphs/collective.h"
 #include "tests/operands.h"
 #include "tests/running.h"
+#include "tests/unit.h"
 
 /* Forms of a norm: it normalises rows, columns with statistics, columns with running averages, or
  * rows that are cut. */

@@ -1,17 +1,10 @@
 /* Submissions of attention by pairs of rows as tasks on tiles, with features of entries and
  * without. What comes out is, bit by bit, what the kernel makes of copies of the same buffers
  * (tests/operands.h). The kernels have tests of their own (test_kernels_pair*.c). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-
 #include "codelets/pair.h"
 #include "tests/operands.h"
 #include "tests/running.h"
+#include "tests/unit.h"
 
 enum { TRIALS = 4, HEADS = 3, FEATURES = 5, MOST_WIDTH = 9 };
 

@@ -1,14 +1,6 @@
 /* Submissions of codelets/ as tasks on tiles: element by element and row by row. What comes
  * out is, bit by bit, what the kernel makes of copies of the same buffers (tests/operands.h). The
  * kernels have tests of their own (test_kernels_*.c). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "codelets/accumulate.h"
 #include "codelets/bias.h"
 #include "codelets/dropout.h"
@@ -19,6 +11,7 @@
 #include "codelets/record.h"
 #include "tests/operands.h"
 #include "tests/running.h"
+#include "tests/unit.h"
 
 /* ---- Element by element ---- */
 

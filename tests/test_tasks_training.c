@@ -1,17 +1,8 @@
 /* Submissions of codelets/ as tasks on tiles: losses, the optimizer, and what leaves the
  * task graph. What comes out is, bit by bit, what the kernel makes of copies of the same buffers
  * (tests/operands.h). The kernels have tests of their own (test_kernels_*.c). */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "codelets/accumulate.h"
 #include "codelets/clip.h"
@@ -27,6 +18,7 @@
 #include "graphs/metric.h"
 #include "tests/operands.h"
 #include "tests/running.h"
+#include "tests/unit.h"
 
 /* ---- Loss ---- */
 
@@ -532,9 +524,8 @@ static void check_record(bool wait, double end_before, double end_after)
     sl_settle("record", &one, &end, NULL);
 }
 
-static void test_record(void **state)
+SL_TEST(test_record)
 {
-    (void)state;
     check_record(true, 0.0, 1.5);
     check_record(true, 1.0, 1.0); /* has ended before */
     check_record(false, 0.0, 1.5);

@@ -1,19 +1,11 @@
 /* Submissions of codelets/units.c and of ensembles as tasks on tiles (tests/operands.h). The
  * kernels have tests of their own (test_submodels.c). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "codelets/mean_probabilities.h"
 #include "codelets/metrics.h"
 #include "codelets/units.h"
 #include "tests/operands.h"
 #include "tests/running.h"
+#include "tests/unit.h"
 
 enum { PARTS = 3, MANY_PARTS = 200, PART = 1, WEIGHTS = 2 };
 
@@ -184,9 +176,8 @@ static void check_count_steps(int64_t rows, int64_t cols)
         check_count_steps_of(rows, cols, option, sl_random_below(40));
 }
 
-static void test_many_rounds(void **state)
+SL_TEST(test_many_rounds)
 {
-    (void)state;
     check_count_steps_of(2, 200000, 3, 100);
 }
 

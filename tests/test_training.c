@@ -11,21 +11,11 @@
  *
  * To test another option's effect on training: add a line to `curves`, and what it means to
  * `reference_losses`. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "tests/fixtures.h"
 #include "tests/reference.h"
 #include "tests/running.h"
 #include "tests/runs.h"
+#include "tests/unit.h"
 
 static const double CURVE = 2e-5;
 static const double NARROW = 0.02; /* bfloat16, whose roundings are 0.004 of what is rounded */
@@ -201,9 +191,8 @@ static double check_curve(const struct curve *curve, int tiles, const char *orde
     return difference;
 }
 
-static void test_curves(void **state)
+SL_TEST(test_curves)
 {
-    (void)state;
     double worst = 0.0, narrow = 0.0;
     for (size_t c = 0; c < sizeof curves / sizeof *curves; c++)
         for (int tiles = 1; tiles <= 4; tiles += 3) {
@@ -280,9 +269,8 @@ static void check_predictions(const char *fixture, const char *line)
     sl_options_free(sl_config_options, &config);
 }
 
-static void test_predictions(void **state)
+SL_TEST(test_predictions)
 {
-    (void)state;
     for (int i = 0; i < sl_fixture_count; i++) {
         if (sl_fixtures[i].vertices == 0)
             continue;

@@ -1,17 +1,8 @@
 /* Options whose text stands for numbers (recipe/values.h): text to value and back, what is refused,
  * and null in files. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "core/error.h"
 #include "recipe/config.h"
+#include "tests/unit.h"
 
 /* `back`: the text of the value; NULL: the text is refused. */
 static const struct {
@@ -97,10 +88,9 @@ static const struct {
     {"split", "60/20/21", NULL},
 };
 
-static void test_texts(void **state)
+SL_TEST(test_texts)
 {
     struct sl_config config;
-    (void)state;
     assert_int_equal(sl_config_defaults(&config), 0);
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         const int code = sl_options_set(sl_config_options, &config, cases[c].option, cases[c].text);
@@ -115,10 +105,9 @@ static void test_texts(void **state)
 }
 
 /* A text has room for the longest list of the longest numbers. */
-static void test_long_lists(void **state)
+SL_TEST(test_long_lists)
 {
     static const char *const options[] = {"milestones", "submodel-share"};
-    (void)state;
     for (size_t o = 0; o < sizeof options / sizeof *options; o++)
         for (int more = 0; more < 2; more++) {
             struct sl_config config;
@@ -137,14 +126,13 @@ static void test_long_lists(void **state)
 }
 
 /* Null stands for an option that is not given. Options with a default refuse it. */
-static void test_null(void **state)
+SL_TEST(test_null)
 {
     static const char *const absent[] = {"max-hop",    "groups",       "grid",
                                          "milestones", "trace-epochs", "split"};
     static const char *const present[] = {"delay",   "recompute",    "preload-hops",
                                           "batches", "split-layers", "submodel-share"};
     struct sl_config config;
-    (void)state;
     assert_int_equal(sl_config_defaults(&config), 0);
     json_t *all = sl_options_to_json(sl_config_options, &config);
     for (size_t k = 0; k < sizeof absent / sizeof *absent; k++) {

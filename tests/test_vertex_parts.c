@@ -19,9 +19,8 @@ static void assert_parts(const int32_t *part, int64_t n, int parts)
 
 /* ---- At random ---- */
 
-static void test_random(void **state)
+SL_TEST(test_random)
 {
-    (void)state;
     enum { N = 1000 };
     int32_t part[N], other[N];
     for (int c = 0; c < COUNTS; c++) {
@@ -41,9 +40,8 @@ static void test_random(void **state)
 
 /* ---- METIS ---- */
 
-static void test_metis_any_graph(void **state)
+SL_TEST(test_metis_any_graph)
 {
-    (void)state;
     for (int f = 0; f < sl_fixture_count; f++) {
         struct sl_dataset data = sl_fixture_open(&sl_fixtures[f]);
         struct sl_csr graph = data.adjacency;
@@ -64,9 +62,8 @@ static void test_metis_any_graph(void **state)
 
 /* Two rings: each vertex of the first one has 30 neighbours on both sides, of the second one 1.
  * Parts of equal entries would have 1.5 times the mean work. */
-static void test_metis_weighs_rows(void **state)
+SL_TEST(test_metis_weighs_rows)
 {
-    (void)state;
     enum { CLOSE = 500, FAR = 2000, N = CLOSE + FAR, REACH = 30 };
     int64_t *indptr = calloc(N + 1, sizeof *indptr), work[2] = {0};
     int32_t *indices = calloc(2 * (CLOSE * REACH + FAR), sizeof *indices), part[N];
@@ -91,9 +88,8 @@ static void test_metis_weighs_rows(void **state)
 }
 
 /* Weights add up to at most what METIS counts to, use most of it, and stay in proportion. */
-static void test_weights_of_large_graphs(void **state)
+SL_TEST(test_weights_of_large_graphs)
 {
-    (void)state;
     static const struct {
         int64_t vertices, entries; /* of every vertex */
     } graphs[] = {
@@ -115,9 +111,8 @@ static void test_weights_of_large_graphs(void **state)
     assert_int_equal(sl_vertex_weight(0, 100 * sum, INT32_MAX), 1);
 }
 
-static void test_metis_is_better(void **state)
+SL_TEST(test_metis_is_better)
 {
-    (void)state;
     const struct sl_community_options options = {
         .vertices = 10000, .classes = 20, .degree = 12, .features = 1, .seed = 2, .homophily = 0.9};
     struct sl_dataset data;
@@ -150,14 +145,13 @@ static void test_metis_is_better(void **state)
 
 /* A ring, whose vertices have four neighbours each. Two parts are halves of the ring, and so are
  * two classes. */
-static void test_metis_shares_classes(void **state)
+SL_TEST(test_metis_shares_classes)
 {
     enum { N = 1000, DEGREE = 4 };
     static const int64_t cut[] = {0, N / 2, N};
     static const int step[DEGREE] = {N - 2, N - 1, 1, 2};
     int64_t indptr[N + 1] = {0};
     int32_t indices[N * DEGREE], part[N];
-    (void)state;
     for (int v = 0; v < N; v++) {
         for (int k = 0; k < DEGREE; k++)
             indices[DEGREE * v + k] = (v + step[k]) % N;
@@ -176,13 +170,12 @@ static void test_metis_shares_classes(void **state)
 }
 
 /* Empty classes change nothing. */
-static void test_metis_leaves_out_empty_classes(void **state)
+SL_TEST(test_metis_leaves_out_empty_classes)
 {
     enum { N = 600 };
     static const int64_t cut[] = {0, N}, more[] = {0, 0, 0, N, N};
     int64_t indptr[N + 1] = {0};
     int32_t indices[2 * N], part[N], same[N];
-    (void)state;
     for (int v = 0; v < N; v++) {
         indices[2 * v] = (v + N - 1) % N;
         indices[2 * v + 1] = (v + 1) % N;
@@ -199,9 +192,8 @@ static void test_metis_leaves_out_empty_classes(void **state)
 /* ---- The report ---- */
 
 /* 0 - 1, 0 - 2, 0 - 3, a loop at 3, and 4 alone; 0 and 1 here, the others there. */
-static void test_report(void **state)
+SL_TEST(test_report)
 {
-    (void)state;
     static const int64_t indptr[] = {0, 3, 4, 5, 7, 7};
     static const int32_t indices[] = {1, 2, 3, 0, 0, 0, 3}, part[] = {0, 0, 1, 1, 1};
     struct sl_vertex_parts_report report;
