@@ -11,31 +11,11 @@
 static const struct sl_optimizer_step still = {.method = SL_SGD};
 
 static const struct sl_fixture fixtures[] = {
-    {.name = "undirected",
-     .vertices = 97,
-     .features = 19,
-     .classes = 5,
-     .degree = 4,
-     .isolated = 3,
-     .form = SL_FEATURES_DENSE,
-     .seed = 81},
-    {.name = "directed, weighted, sparse features",
-     .vertices = 131,
-     .features = 23,
-     .classes = 4,
-     .degree = 3,
-     .directed = true,
-     .weighted = true,
-     .self_loops = true,
-     .form = SL_FEATURES_CSR,
-     .unlabelled_train = true,
+    {SL_FIXTURE("undirected", 97, 19, 5, 4), .isolated = 3, .form = SL_FEATURES_DENSE, .seed = 81},
+    {SL_FIXTURE("directed, weighted, sparse features", 131, 23, 4, 3), .directed = true,
+     .weighted = true, .self_loops = true, .form = SL_FEATURES_CSR, .unlabelled_train = true,
      .seed = 82},
-    {.name = "identity",
-     .vertices = 61,
-     .classes = 3,
-     .degree = 3,
-     .form = SL_FEATURES_IDENTITY,
-     .seed = 83},
+    {SL_FIXTURE("identity", 61, 0, 3, 3), .form = SL_FEATURES_IDENTITY, .seed = 83},
 };
 enum { FIXTURES = sizeof fixtures / sizeof *fixtures };
 

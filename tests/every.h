@@ -10,8 +10,12 @@
 /* Hidden layers, and features and classes of most fixtures, are of prime widths, and so are
  * vertices and tiles: nothing divides them. */
 enum { SL_EVERY_HIDDEN = 13 };
-#define SL_EVERY_DENSE    .features = 17, .classes = 11, .form = SL_FEATURES_DENSE
-#define SL_EVERY_SPARSE   .features = 19, .form = SL_FEATURES_CSR
+#define SL_EVERY_DENSE(n, mean, alone)                                                     \
+    .vertices = (n), .features = 17, .classes = 11, .degree = (mean), .isolated = (alone), \
+    .form = SL_FEATURES_DENSE
+#define SL_EVERY_SPARSE(n, labels, mean, alone)                                                  \
+    .vertices = (n), .features = 19, .classes = (labels), .degree = (mean), .isolated = (alone), \
+    .form = SL_FEATURES_CSR
 #define SL_EVERY_WEIGHTED .directed = true, .weighted = true
 
 struct sl_every_case {

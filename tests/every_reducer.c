@@ -340,24 +340,10 @@ static struct checking check_all(struct sl_runtime *rt, const struct sl_fixture 
 int main(void)
 {
     static const struct sl_fixture fixtures[] = {
-        {.name = "directed, weighted, with self-loops",
-         .vertices = VERTICES,
-         .features = 23,
-         .classes = 17,
-         .degree = 5,
-         .directed = true,
-         .weighted = true,
-         .self_loops = true,
-         .isolated = 4,
-         .form = SL_FEATURES_DENSE,
+        {SL_FIXTURE("directed, weighted, with self-loops", VERTICES, 23, 17, 5), .directed = true,
+         .weighted = true, .self_loops = true, .isolated = 4, .form = SL_FEATURES_DENSE,
          .seed = 41},
-        {.name = "undirected",
-         .vertices = VERTICES,
-         .features = 23,
-         .classes = 17,
-         .degree = 3,
-         .isolated = 9,
-         .form = SL_FEATURES_DENSE,
+        {SL_FIXTURE("undirected", VERTICES, 23, 17, 3), .isolated = 9, .form = SL_FEATURES_DENSE,
          .seed = 42},
     };
     struct sl_runtime rt;

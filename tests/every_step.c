@@ -135,14 +135,8 @@ int main(int argc, char **argv)
         {"--batches co:30 --dropout 0.3", ALONE},
         {"--batches co:3 --dropout 0.3 --distribution vertex-cut", ALONE | TOGETHER},
     };
-    static const struct sl_fixture fixture = {.name = "steps",
-                                              .vertices = 83,
-                                              .features = 17,
-                                              .classes = 5,
-                                              .degree = 4,
-                                              .isolated = 3,
-                                              .form = SL_FEATURES_DENSE,
-                                              .seed = 91};
+    static const struct sl_fixture fixture = {SL_FIXTURE("steps", 83, 17, 5, 4), .isolated = 3,
+                                              .form = SL_FEATURES_DENSE, .seed = 91};
     struct sl_runtime rt;
     const char *folder = getenv("TMPDIR");
     int cases = 0, failures = 0;

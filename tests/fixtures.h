@@ -22,6 +22,10 @@ struct sl_fixture {
     uint64_t seed;
 };
 
+/* The first members of a fixture: its name, vertices, features, classes and degree. */
+#define SL_FIXTURE(title, n, width, labels, mean) \
+    .name = (title), .vertices = (n), .features = (width), .classes = (labels), .degree = (mean)
+
 /* One of every kind, no size a multiple of anything: to run a test over all of them. */
 extern const struct sl_fixture sl_fixtures[];
 extern const int sl_fixture_count;

@@ -452,14 +452,9 @@ static bool stores_transposes(const struct sl_sparse_matrix *features)
  * features; evaluations of the validation vertices have none. */
 SL_TEST(test_validation_has_no_transpose)
 {
-    static const struct sl_fixture full = {.name = "directed, full sparse features",
-                                           .vertices = 200,
-                                           .features = 300,
-                                           .classes = 4,
-                                           .degree = 3,
-                                           .directed = true,
-                                           .form = SL_FEATURES_CSR,
-                                           .seed = 84};
+    static const struct sl_fixture full = {
+        SL_FIXTURE("directed, full sparse features", 200, 300, 4, 3), .directed = true,
+        .form = SL_FEATURES_CSR, .seed = 84};
     struct sl_dataset data = sl_fixture_open(&full);
     struct sl_opened run;
     data.val.count = 2; /* few enough for a graph of their own */

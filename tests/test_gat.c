@@ -23,25 +23,10 @@ enum { VERTICES = 37, LAYERS = 3, MOST_WIDTH = 24, MOST = 2 * MOST_WIDTH * MOST_
 static const double STEP = 1e-5, KINK = 5e-5, TOLERANCE = 2e-5;
 
 static const struct sl_fixture fixtures[] = {
-    {.name = "directed, weighted",
-     .vertices = VERTICES,
-     .features = 11,
-     .classes = 5,
-     .degree = 4,
-     .directed = true,
-     .weighted = true,
-     .self_loops = true,
-     .isolated = 3,
-     .form = SL_FEATURES_DENSE,
-     .seed = 71},
-    {.name = "undirected, sparse features",
-     .vertices = VERTICES,
-     .features = 11,
-     .classes = 5,
-     .degree = 5,
-     .isolated = 2,
-     .form = SL_FEATURES_CSR,
-     .seed = 72},
+    {SL_FIXTURE("directed, weighted", VERTICES, 11, 5, 4), .directed = true, .weighted = true,
+     .self_loops = true, .isolated = 3, .form = SL_FEATURES_DENSE, .seed = 71},
+    {SL_FIXTURE("undirected, sparse features", VERTICES, 11, 5, 5), .isolated = 2,
+     .form = SL_FEATURES_CSR, .seed = 72},
 };
 
 struct network {

@@ -10,11 +10,7 @@
 
 static struct sl_runtime alone = {.ranks = 1};
 
-static const struct sl_fixture typed = {.name = "relations",
-                                        .vertices = 41,
-                                        .features = 3,
-                                        .classes = 2,
-                                        .degree = 5,
+static const struct sl_fixture typed = {SL_FIXTURE("relations", 41, 3, 2, 5),
                                         .directed = true,
                                         .weighted = true,
                                         .self_loops = true,
@@ -22,15 +18,9 @@ static const struct sl_fixture typed = {.name = "relations",
                                         .relations = 4,
                                         .form = SL_FEATURES_DENSE,
                                         .seed = 21},
-                               featured = {.name = "edge-features",
-                                           .vertices = 39,
-                                           .features = 3,
-                                           .classes = 2,
-                                           .degree = 6,
-                                           .weighted = true,
-                                           .edge_features = 3,
-                                           .form = SL_FEATURES_DENSE,
-                                           .seed = 22};
+                               featured = {SL_FIXTURE("edge-features", 39, 3, 2, 6),
+                                           .weighted = true, .edge_features = 3,
+                                           .form = SL_FEATURES_DENSE, .seed = 22};
 
 static const char *const kinds[] = {
     "undirected", "undirected-weighted",          "directed", "directed-weighted",

@@ -19,11 +19,7 @@ enum { LAYERS = 4, VERTICES = 41, MOST_WIDTH = 23, MOST = 2 * MOST_WIDTH * MOST_
 
 static const double STEP = 1e-5, KINK = 5e-5, TOLERANCE = 2e-5;
 
-static const struct sl_fixture fixture = {.name = "mixed",
-                                          .vertices = VERTICES,
-                                          .features = 11,
-                                          .classes = 5,
-                                          .degree = 4,
+static const struct sl_fixture fixture = {SL_FIXTURE("mixed", VERTICES, 11, 5, 4),
                                           .directed = true,
                                           .weighted = true,
                                           .isolated = 2,

@@ -16,24 +16,9 @@ enum { EPOCH = 4, HUB = 10001, HUB_STRIDE = 13 };
 static const double TOLERANCE = 4e-5;
 
 static const struct sl_fixture fixtures[] = {
-    {.name = "directed, weighted",
-     .vertices = 37,
-     .features = 11,
-     .classes = 5,
-     .degree = 4,
-     .directed = true,
-     .weighted = true,
-     .self_loops = true,
-     .isolated = 3,
-     .form = SL_FEATURES_DENSE,
-     .seed = 171},
-    {.name = "undirected, sparse features",
-     .vertices = 41,
-     .features = 9,
-     .classes = 3,
-     .degree = 5,
-     .isolated = 2,
-     .form = SL_FEATURES_CSR,
+    {SL_FIXTURE("directed, weighted", 37, 11, 5, 4), .directed = true, .weighted = true,
+     .self_loops = true, .isolated = 3, .form = SL_FEATURES_DENSE, .seed = 171},
+    {SL_FIXTURE("undirected, sparse features", 41, 9, 3, 5), .isolated = 2, .form = SL_FEATURES_CSR,
      .seed = 172},
 };
 
@@ -428,13 +413,8 @@ static struct sl_csr star(int64_t n)
 
 static struct sl_dataset hub(int64_t n)
 {
-    static const struct sl_fixture small = {.name = "hub",
-                                            .vertices = 2,
-                                            .features = 5,
-                                            .classes = 3,
-                                            .degree = 1,
-                                            .form = SL_FEATURES_DENSE,
-                                            .seed = 1};
+    static const struct sl_fixture small = {SL_FIXTURE("hub", 2, 5, 3, 1),
+                                            .form = SL_FEATURES_DENSE, .seed = 1};
     struct sl_dataset data = sl_fixture_open(&small);
     float *x = array(5 * n, sizeof *x);
     int32_t *labels = array(n, sizeof *labels);

@@ -12,23 +12,9 @@
 enum { EPOCHS = 7 };
 
 static const struct sl_fixture fixtures[2] = {
-    {.name = "one",
-     .vertices = 83,
-     .features = 19,
-     .classes = 5,
-     .degree = 4,
-     .isolated = 3,
-     .form = SL_FEATURES_CSR,
-     .seed = 71},
-    {.name = "other",
-     .vertices = 131,
-     .features = 19,
-     .classes = 5,
-     .degree = 7,
-     .directed = true,
-     .weighted = true,
-     .form = SL_FEATURES_DENSE,
-     .seed = 72},
+    {SL_FIXTURE("one", 83, 19, 5, 4), .isolated = 3, .form = SL_FEATURES_CSR, .seed = 71},
+    {SL_FIXTURE("other", 131, 19, 5, 7), .directed = true, .weighted = true,
+     .form = SL_FEATURES_DENSE, .seed = 72},
 };
 
 /* The order of products is given: by cost, it might be another one on each graph. */

@@ -10,13 +10,8 @@
 
 enum { LAYERS = 3, ROUNDS = 2, STEPS = 3 };
 
-static const struct sl_fixture fixture = {.name = "counts",
-                                          .vertices = 67,
-                                          .features = 13,
-                                          .classes = 5,
-                                          .degree = 5,
-                                          .form = SL_FEATURES_DENSE,
-                                          .seed = 31};
+static const struct sl_fixture fixture = {SL_FIXTURE("counts", 67, 13, 5, 5),
+                                          .form = SL_FEATURES_DENSE, .seed = 31};
 
 static const int64_t widths[LAYERS + 1] = {13, 9, 7, 5};
 

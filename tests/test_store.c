@@ -278,13 +278,8 @@ static void check_blocks(struct sl_runtime *rt, const char *line, bool features,
 
 /* ---- Trainings ---- */
 
-static const struct sl_fixture fixture = {.name = "store",
-                                          .vertices = 97,
-                                          .features = FEATURES,
-                                          .classes = CLASSES,
-                                          .degree = 5,
-                                          .form = SL_FEATURES_DENSE,
-                                          .seed = 12};
+static const struct sl_fixture fixture = {SL_FIXTURE("store", 97, FEATURES, CLASSES, 5),
+                                          .form = SL_FEATURES_DENSE, .seed = 12};
 
 /* Blocks of the last round came, those of the round before went back, and metrics went both ways.
  * An evaluation in between has put them back before. */

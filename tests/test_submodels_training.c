@@ -20,13 +20,8 @@ static bool block_has(const struct sl_units *units, int part, int64_t unit)
 
 enum { MODELS = 3, STEPS = 2, UPDATES = 5, MOST_LAYERS = 32, KEPT = 1 + SL_STATES };
 
-static const struct sl_fixture fixture = {.name = "submodels",
-                                          .vertices = 59,
-                                          .features = FEATURES,
-                                          .classes = CLASSES,
-                                          .degree = 5,
-                                          .form = SL_FEATURES_DENSE,
-                                          .seed = 12};
+static const struct sl_fixture fixture = {SL_FIXTURE("submodels", 59, FEATURES, CLASSES, 5),
+                                          .form = SL_FEATURES_DENSE, .seed = 12};
 
 /* Parameters and state of a layer, as plain arrays. */
 struct store {
