@@ -1,17 +1,8 @@
 /* Graph attention on a GPU. Where signs cancel, an error is judged by the same sums of absolute
  * values: those the CPU's kernel makes of the absolute rows, with the same logits. */
-#include "tests/cuda_epilogue.h"
-
-extern "C" {
-#include "codelets/attention_rows.h"
-}
+#include "tests/cuda_attention.h"
 
 /* ---- Operands ---- */
-
-struct sizes {
-    int32_t heads;
-    int64_t width;
-};
 
 /* Widths around a vector and a team's columns; heads of all their slots, and of more teams. */
 static const sizes SIZES[] = {
@@ -29,37 +20,6 @@ static struct sl_attention attention_of(const sizes &size, double p, bool traini
     if (p > 0.0)
         how.drop = sl_dropout_make(p, sl_rng_key(7, SL_RNG_ATTENTION, 3, 1));
     return how;
-}
-
-/* Rows with these numbers of entries. Some weights are 0. */
-static sparse of_degrees(const std::vector<int64_t> &degrees, int64_t cols, bool has_values,
-                         int64_t block_cols, bool narrow)
-{
-    const int64_t rows = (int64_t)degrees.size(), block = block_cols ? block_cols : cols,
-                  blocks = (cols + block - 1) / block;
-    std::vector<std::vector<bool>> chosen;
-    for (const int64_t degree : degrees) {
-        std::vector<bool> row((size_t)cols);
-        for (int64_t i = 0, c = random_below(cols); i < degree; i++) {
-            while (row[(size_t)c])
-                c = (c + 1) % cols;
-            row[(size_t)c] = true;
-            c = (c + 1 + random_below(cols)) % cols;
-        }
-        chosen.push_back(row);
-    }
-    sparse a = {rows, cols, block, blocks, narrow, has_values, {0}, {}, {}, {}};
-    for (int64_t b = 0; b < blocks; b++)
-        for (int64_t r = 0; r < rows; r++) {
-            for (int64_t c = b * block; c < std::min((b + 1) * block, cols); c++)
-                if (chosen[(size_t)r][(size_t)c]) {
-                    a.col.push_back((uint32_t)(c - b * block));
-                    a.narrow_col.push_back((uint16_t)(c - b * block));
-                    a.value.push_back(random_below(9) ? std::fabs(random_value(REALS)) : 0.0f);
-                }
-            a.row_ptr.push_back((uint32_t)a.col.size());
-        }
-    return a;
 }
 
 static void number_rows(matrix *m, int64_t column)
@@ -91,30 +51,6 @@ static matrix random_scores(const struct sl_attention &how, int64_t rows, layout
             m(r, how.heads + h) += 6.0f;
     number_rows(&m, 2 * how.heads);
     return m;
-}
-
-static struct sl_floats_at floats(matrix &m)
-{
-    return {m.at(), m.ld};
-}
-
-static struct sl_floats_at floats(const device_matrix &m)
-{
-    return {m.at, m.ld};
-}
-
-/* Columns [0, end) without their signs. */
-static matrix absolute_until(matrix m, int64_t end)
-{
-    for (int64_t r = 0; r < m.rows; r++)
-        for (int64_t j = 0; j < end; j++)
-            m(r, j) = std::fabs(m(r, j));
-    return m;
-}
-
-static double tolerance(int64_t terms)
-{
-    return 8.0 * ((double)terms + 64.0) * UNIT;
 }
 
 /* A maximum of 0 has an error as well, once it is a logarithm. */
@@ -150,17 +86,6 @@ static int64_t some_features(int turn)
 }
 
 /* ---- Forward ---- */
-
-/* What matters of a state: no maximum of an empty one. */
-static matrix state_of(const struct sl_attention &how, matrix m)
-{
-    const int64_t all = sl_attention_all(&how);
-    for (int64_t r = 0; r < m.rows; r++)
-        for (int64_t h = 0; h < how.heads; h++)
-            if (m(r, all + how.heads + h) == 0.0f)
-                m(r, all + h) = 0.0f;
-    return m;
-}
 
 /* A state, then more of it, then closed; the same with other layouts. */
 static void check_attention(const struct sl_attention &how, const sparse &first, const sparse &more,

@@ -14,16 +14,6 @@ static matrix units(int64_t rows, int64_t cols, layout how, float unit, float mo
     return m;
 }
 
-static sl_floats_at floats(matrix &m)
-{
-    return {m.at(), m.ld};
-}
-
-static sl_floats_at floats(const device_matrix &m)
-{
-    return {m.at, m.ld};
-}
-
 static struct sl_sparse with_features(struct sl_sparse view, int64_t features, const float *edge)
 {
     view.value = nullptr;

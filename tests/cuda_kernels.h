@@ -375,6 +375,16 @@ struct device_matrix {
     }
 };
 
+inline struct sl_floats_at floats(matrix &m)
+{
+    return {m.at(), m.ld};
+}
+
+inline struct sl_floats_at floats(const device_matrix &m)
+{
+    return {m.at, m.ld};
+}
+
 inline void expect_padding_kept(const char *operation, const matrix &m)
 {
     for (int64_t i = 0; i < (int64_t)m.all.size(); i++) {

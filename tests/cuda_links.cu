@@ -5,16 +5,6 @@ extern "C" {
 #include "codelets/links.h"
 }
 
-static sl_floats_at floats(matrix &m)
-{
-    return {m.at(), m.ld};
-}
-
-static sl_floats_at floats(const device_matrix &m)
-{
-    return {m.at, m.ld};
-}
-
 /* Links of a block with that much room, ascending by source. Most rows have no link where there are
  * fewer links than rows; a third of the links have the first target. What follows the links points
  * far outside. */

@@ -1,18 +1,13 @@
 /* Attention by rows of both ends on a GPU. Where signs cancel, an error is judged by a bound of the
  * same sums of absolute values: for walks back, it is computed here with the same weights, as if
  * dropout kept all entries. Scores are sums of about four, so their errors are small. */
-#include "tests/cuda_epilogue.h"
+#include "tests/cuda_attention.h"
 
 extern "C" {
 #include "codelets/pair.h"
 }
 
 /* ---- Operands ---- */
-
-struct sizes {
-    int32_t heads;
-    int64_t width;
-};
 
 /* Widths around a team's columns, with and without room; heads of a warp, and of more. */
 static const sizes SIZES[] = {{1, 1},  {1, 5},  {1, 7},   {1, 8},  {1, 16}, {1, 33}, {1, 150},
@@ -137,61 +132,6 @@ static matrix random_vectors(const struct sl_pair &pair, layout l)
     return m;
 }
 
-/* Rows with these numbers of entries. Some weights are 0. */
-static sparse of_degrees(const std::vector<int64_t> &degrees, int64_t cols, bool has_values,
-                         int64_t block_cols, bool narrow)
-{
-    const int64_t rows = (int64_t)degrees.size(), block = block_cols ? block_cols : cols,
-                  blocks = (cols + block - 1) / block;
-    std::vector<std::vector<bool>> chosen;
-    for (const int64_t degree : degrees) {
-        std::vector<bool> row((size_t)cols);
-        for (int64_t i = 0, c = random_below(cols); i < degree; i++) {
-            while (row[(size_t)c])
-                c = (c + 1) % cols;
-            row[(size_t)c] = true;
-            c = (c + 1 + random_below(cols)) % cols;
-        }
-        chosen.push_back(row);
-    }
-    sparse a = {rows, cols, block, blocks, narrow, has_values, {0}, {}, {}, {}};
-    for (int64_t b = 0; b < blocks; b++)
-        for (int64_t r = 0; r < rows; r++) {
-            for (int64_t c = b * block; c < std::min((b + 1) * block, cols); c++)
-                if (chosen[(size_t)r][(size_t)c]) {
-                    a.col.push_back((uint32_t)(c - b * block));
-                    a.narrow_col.push_back((uint16_t)(c - b * block));
-                    a.value.push_back(random_below(9) ? std::fabs(random_value(REALS)) : 0.0f);
-                }
-            a.row_ptr.push_back((uint32_t)a.col.size());
-        }
-    return a;
-}
-
-static struct sl_floats_at floats(matrix &m)
-{
-    return {m.at(), m.ld};
-}
-
-static struct sl_floats_at floats(const device_matrix &m)
-{
-    return {m.at, m.ld};
-}
-
-/* Columns [0, end) without their signs. */
-static matrix absolute_until(matrix m, int64_t end)
-{
-    for (int64_t r = 0; r < m.rows; r++)
-        for (int64_t j = 0; j < end; j++)
-            m(r, j) = std::fabs(m(r, j));
-    return m;
-}
-
-static double tolerance(int64_t terms)
-{
-    return 8.0 * ((double)terms + 64.0) * UNIT;
-}
-
 /* ---- Forward ---- */
 
 const float LARGEST = 1.5f; /* of V */
@@ -214,17 +154,6 @@ static matrix size_of_state(const struct sl_pair &pair, const matrix &state)
             size(r, all + 2 * heads + i) = LARGEST * scale * size(r, all + heads + i % heads);
     }
     return size;
-}
-
-/* What matters of a state: no maximum of an empty one. */
-static matrix state_of(const struct sl_pair &pair, matrix m)
-{
-    const int64_t all = sl_pair_all(&pair);
-    for (int64_t r = 0; r < m.rows; r++)
-        for (int64_t h = 0; h < pair.attention.heads; h++)
-            if (m(r, all + pair.attention.heads + h) == 0.0f)
-                m(r, all + h) = 0.0f;
-    return m;
 }
 
 /* A state, then more of it, then closed; the same with other layouts. */
@@ -256,8 +185,8 @@ static void check_pair(const struct sl_pair &pair, const sparse &first, const sp
         sl_cuda_pair(&pair, &dview, &dv, &dp, &dt, accumulate, &ds, queue);
         sl_cuda_pair(&pair, &dview, &va, &pa, &ta, accumulate, &sa, queue);
         const matrix size = size_of_state(pair, state);
-        expect_close("pair", state_of(pair, dstate.download()), state_of(pair, state), bound,
-                     &size);
+        expect_close("pair", state_of(pair.attention, dstate.download()),
+                     state_of(pair.attention, state), bound, &size);
         expect_same_bits("pair", dstate.download(), again.download());
     }
     sl_kernel_pair_close(&pair, rows, &v, &t, &s);
@@ -388,8 +317,8 @@ static void test_pair_merge()
             sl_kernel_pair_merge(&pair, rows, listed ? index.data() : nullptr, &from, &to);
             sl_cuda_pair_merge(&pair, rows, listed ? dindex.data : nullptr, &dfrom, &dto, queue);
             const matrix most = size_of_state(pair, state);
-            expect_close("pair_merge", state_of(pair, dstate.download()), state_of(pair, state),
-                         tolerance(0), &most);
+            expect_close("pair_merge", state_of(pair.attention, dstate.download()),
+                         state_of(pair.attention, state), tolerance(0), &most);
         }
 }
 

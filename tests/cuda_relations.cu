@@ -26,16 +26,6 @@ static struct sl_sparse with_relations(struct sl_sparse view, const float *edge)
     return view;
 }
 
-static sl_floats_at floats(matrix &m)
-{
-    return {m.at(), m.ld};
-}
-
-static sl_floats_at floats(const device_matrix &m)
-{
-    return {m.at, m.ld};
-}
-
 /* Numbers are integers, so sums are exact in any order. Any matrix will do for the transpose: X has
  * its rows, G the rows that it meets. */
 static void check_relations(const sparse &a, int64_t relations, int64_t in, int64_t out, layout how)

@@ -14,8 +14,7 @@
  * A logit e of size B is off by B u, and so is the log of the sum. Every coefficient is off by some
  * B u of itself. The sums add their roundings. */
 #include "codelets/attention_rows.h"
-#include "tests/kernels.h"
-#include "tests/unit.h"
+#include "tests/kernels_attention.h"
 
 static const double STEP = 1e-5;
 enum { DIFFERENCES = 60 }; /* at most, of each matrix; else some at random */
@@ -44,11 +43,6 @@ struct naive {
     double *z, *z_size;                   // (rows, H·F): and the sum of its terms' sizes
 };
 
-static struct sl_floats_at floats(const struct sl_guarded *m, int64_t r)
-{
-    return (struct sl_floats_at){sl_element(m, r, 0), m->ld};
-}
-
 /* ---- Problems ---- */
 
 static float logit_part(double size, bool odd)
@@ -56,24 +50,6 @@ static float logit_part(double size, bool odd)
     const int64_t far = size > 100.0 ? sl_random_below(3) - 1 : 0;
     const int64_t near = sl_random_below(257) - 128;
     return (float)((double)far * size + (double)near / 64.0 + (odd ? 1.0 / 128.0 : 0.0));
-}
-
-static void put_vertex(float *at, uint32_t vertex)
-{
-    const uint32_t bits = vertex ^ SL_ATTENTION_VERTEX;
-    memcpy(at, &bits, sizeof bits);
-}
-
-/* Some weights are 0: of all entries of row 0, and of one in seven. Others are far from 1. */
-static void weigh_entries(struct problem *p)
-{
-    static const float sizes[] = {1.0f, 1e-6f, 1.0f, 1e5f, 1.0f};
-    float *value = (float *)p->a.view.value;
-    for (int64_t e = 0; value && e < p->entries; e++) {
-        const bool none = e % 7 == 2 || (p->entry[e].row == 0 && p->rows > 2);
-        value[e] = none ? 0.0f : fabsf(value[e]) * sizes[(size_t)e % SL_COUNT(sizes)];
-        p->entry[e].value = value[e];
-    }
 }
 
 static void fill(struct problem *p, double size)
@@ -131,7 +107,7 @@ static struct problem make_problem(int64_t rows, int64_t cols, int32_t heads, in
     p.s = sl_doubles(rows * heads);
     for (int64_t c = 0; c < cols; c += 3)
         p.from[c] = (uint32_t)sl_random_bits(); /* numbers that would be NaN, too */
-    weigh_entries(&p);
+    vary_weights(&p.a, rows, p.entry, p.entries);
     fill(&p, size);
     return p;
 }
@@ -208,14 +184,6 @@ static const char *name_of(const struct problem *p, const char *what)
 
 /* ---- Naive ---- */
 
-/* Four heads share 64 bits, which belong to the two vertices. */
-static double mask_of(const struct sl_dropout *drop, uint32_t to, uint32_t from, int64_t head)
-{
-    const uint64_t key = drop->key + (uint64_t)(head / 4) * UINT64_C(0x9E3779B97F4A7C15);
-    const uint64_t bits = sl_rng_bits(key, to, from) >> 16 * (head % 4) & 0xFFFF;
-    return bits >= drop->threshold ? (double)drop->scale : 0.0;
-}
-
 /* The logits of head h, and their exponentials over the sum. */
 static void naive_head(const struct problem *p, int64_t h, struct naive *n)
 {
@@ -231,7 +199,7 @@ static void naive_head(const struct problem *p, int64_t h, struct naive *n)
         n->slope[k] = x > 0.0 ? 1.0 : (double)p->attention.slope;
         n->logit[k] = x > 0.0 ? x : (double)p->attention.slope * x;
         n->mask[k] = p->attention.drop.threshold
-                         ? mask_of(&p->attention.drop, p->to[r], p->from[c], h)
+                         ? mask_between(&p->attention.drop, p->to[r], p->from[c], h)
                          : 1.0;
         if (p->entry[e].value > 0.0f)
             most[r] = fmax(most[r], n->logit[k]);

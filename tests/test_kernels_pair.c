@@ -8,9 +8,7 @@
  *
  * A score e, a sum of F terms, is off by F u of the sum of their sizes, and so is the log of the
  * sum. Every coefficient is off by as much of itself. The sums add their roundings. */
-#include "codelets/pair.h"
-#include "tests/kernels.h"
-#include "tests/unit.h"
+#include "tests/kernels_attention.h"
 
 /* Exponentials below 2^-126 may become 0. Weights far from 1 make that as much of a result. */
 static const double LOST = 1e-24;
@@ -53,12 +51,6 @@ static struct sl_pair pair_of(int32_t heads, int64_t width, bool products)
     return pair;
 }
 
-/* Return where column k of all heads is in rows that have room. */
-static int64_t place(const struct sl_pair *pair, int64_t k)
-{
-    return k / pair->width * pair->attention.width + k % pair->width;
-}
-
 /* Of `pieces` matrices side by side. */
 static void clear_room(const struct sl_pair *pair, int pieces, struct sl_guarded *m)
 {
@@ -76,24 +68,6 @@ static void expect_room(const char *what, const struct sl_pair *pair, int pieces
             if (k % pair->attention.width >= pair->width && *sl_element(m, r, k) != 0.0f)
                 fail_msg("%s (%s): column %lld of row %lld is room, but not 0", what,
                          sl_level_name(), (long long)k, (long long)r);
-}
-
-static void put_vertex(float *at, uint32_t vertex)
-{
-    const uint32_t bits = vertex ^ SL_ATTENTION_VERTEX;
-    memcpy(at, &bits, sizeof bits);
-}
-
-/* Some weights are 0: of all entries of row 0, and of one in seven. Others are far from 1. */
-static void weigh_entries(struct problem *p)
-{
-    static const float sizes[] = {1.0f, 1e-6f, 1.0f, 1e5f, 1.0f};
-    float *value = (float *)p->a.view.value;
-    for (int64_t e = 0; value && e < p->entries; e++) {
-        const bool none = e % 7 == 2 || (p->entry[e].row == 0 && p->rows > 2);
-        value[e] = none ? 0.0f : fabsf(value[e]) * sizes[(size_t)e % SL_COUNT(sizes)];
-        p->entry[e].value = value[e];
-    }
 }
 
 /* Logits have the sizes of sums of four terms. */
@@ -192,7 +166,7 @@ static struct problem make_problem(int64_t rows, int64_t cols, const struct sl_p
     p.entry = sl_sparse_entries(&p.a.view, &p.entries);
     for (int64_t c = 0; c < cols; c += 3)
         p.from[c] = (uint32_t)sl_random_bits(); /* numbers that would be NaN, too */
-    weigh_entries(&p);
+    vary_weights(&p.a, rows, p.entry, p.entries);
     fill_rows(&p);
     fill_vectors(&p);
     p.size = logits_size(&p);
@@ -225,18 +199,6 @@ static const char *name_of(const struct problem *p, const char *what)
 
 /* ---- Naive ---- */
 
-/* Four heads share 64 bits, which belong to the two vertices. */
-static double mask_of(const struct problem *p, const struct sl_entry *e, int64_t head)
-{
-    const struct sl_dropout *drop = &p->pair.attention.drop;
-    if (!drop->threshold)
-        return 1.0;
-    const uint64_t key = drop->key + (uint64_t)(head / 4) * UINT64_C(0x9E3779B97F4A7C15);
-    const uint64_t bits =
-        sl_rng_bits(key, p->to[e->row], p->from[e->col]) >> 16 * (head % 4) & 0xFFFF;
-    return bits >= drop->threshold ? (double)drop->scale : 0.0;
-}
-
 static double logit_of(const struct problem *p, const struct sl_entry *e, int64_t h)
 {
     double sum = 0.0;
@@ -260,7 +222,8 @@ static void naive_head(const struct problem *p, int64_t h, double *alpha, double
     for (int64_t e = 0; e < p->entries; e++) {
         const int64_t r = p->entry[e].row;
         alpha[e] = logit_of(p, &p->entry[e], h);
-        mask[e] = mask_of(p, &p->entry[e], p->pair.attention.first_head + h);
+        mask[e] = mask_between(&p->pair.attention.drop, p->to[r], p->from[p->entry[e].col],
+                               p->pair.attention.first_head + h);
         if (p->entry[e].value > 0.0f)
             most[r] = fmax(most[r], alpha[e]);
     }
@@ -308,11 +271,6 @@ static double relative(const struct problem *p)
 }
 
 /* ---- States ---- */
-
-static struct sl_floats_at floats(const struct sl_guarded *m, int64_t r)
-{
-    return (struct sl_floats_at){sl_element(m, r, 0), m->ld};
-}
 
 /* The entries of columns [first, last). */
 static void meet(const struct problem *p, int64_t first, int64_t last, int64_t block_cols,
@@ -630,15 +588,10 @@ static void check_problem(int64_t rows, int64_t cols, int32_t heads, int64_t wid
 static void each_shape(int64_t rows, bool large, double dropped, checking *check)
 {
     static const int64_t degrees[] = {1, 63, 64, 65, 130};
-    static const struct {
-        int32_t heads;
-        int64_t width;
-    } shapes[] = {{1, 1},   {1, 2},   {1, 3},  {1, 4},  {1, 7},  {3, 5},  {4, 1},
-                  {2, 4},   {8, 8},   {9, 3},  {5, 2},  {2, 64}, {1, 40}, {16, 16},
-                  {256, 1}, {1, 150}, {3, 33}, {70, 3}, {17, 16}};
-    for (size_t s = 0; s < SL_COUNT(shapes); s++)
-        check_problem(rows, degrees[s % SL_COUNT(degrees)], shapes[s].heads, shapes[s].width, large,
-                      dropped, (enum sl_layout)(s % SL_LAYOUTS), check);
+    for (size_t s = 0; s < SL_COUNT(pair_shapes); s++)
+        check_problem(rows, degrees[s % SL_COUNT(degrees)], pair_shapes[s].heads,
+                      pair_shapes[s].width, large, dropped, (enum sl_layout)(s % SL_LAYOUTS),
+                      check);
 }
 
 static void each_option(checking *check)

@@ -5,9 +5,7 @@
  * coefficients with dropout, Z. Gradients are central differences of Σ G·Z. K and e have multiples
  * of 1/64, and T odd multiples of 1/128: K + T + e is exact in float, and never near the kink of
  * LeakyReLU. */
-#include "codelets/pair.h"
-#include "tests/kernels.h"
-#include "tests/unit.h"
+#include "tests/kernels_attention.h"
 
 enum {
     DIFFERENCES = 12, /* at most, of each matrix; else some at random */
@@ -42,16 +40,6 @@ struct problem {
     const char *name;
 };
 
-static struct sl_floats_at floats(const struct sl_guarded *m, int64_t r)
-{
-    return (struct sl_floats_at){sl_element(m, r, 0), m->ld};
-}
-
-static int64_t place(const struct sl_pair *pair, int64_t k)
-{
-    return k / pair->width * pair->attention.width + k % pair->width;
-}
-
 /* ---- The naive layer ---- */
 
 static const float *feature_of(const struct problem *p, const struct sl_entry *e)
@@ -73,19 +61,6 @@ static struct edge edge_of(const struct problem *p, const struct sl_entry *e, in
         sum.size += fabs(term);
     }
     return sum;
-}
-
-/* Four heads share 64 bits, which belong to the two vertices. */
-static double mask_of(const struct problem *p, const struct sl_entry *e, int64_t head)
-{
-    const struct sl_dropout *drop = &p->pair.attention.drop;
-    if (!drop->threshold)
-        return 1.0;
-    const uint32_t *const vertex = sl_vertices_of(&p->vertex);
-    const uint64_t key = drop->key + (uint64_t)(head / 4) * UINT64_C(0x9E3779B97F4A7C15),
-                   bits =
-                       sl_rng_bits(key, vertex[e->row], vertex[e->col]) >> 16 * (head % 4) & 0xFFFF;
-    return bits >= drop->threshold ? (double)drop->scale : 0.0;
 }
 
 /* The value of an entry, of column k of all heads. */
@@ -123,7 +98,9 @@ static double run_head(struct problem *p, int64_t h)
         for (int64_t e = 0; e < p->entries; e++)
             if (p->entry[e].row == r) {
                 alpha[e] = score_of(p, &p->entry[e], h, &size);
-                mask[e] = mask_of(p, &p->entry[e], p->pair.attention.first_head + h);
+                mask[e] = mask_between(&p->pair.attention.drop, sl_vertices_of(&p->vertex)[r],
+                                       sl_vertices_of(&p->vertex)[p->entry[e].col],
+                                       p->pair.attention.first_head + h);
                 p->size = fmax(p->size, size);
                 if (p->entry[e].value > 0.0f)
                     top = fmax(top, alpha[e]);

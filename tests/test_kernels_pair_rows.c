@@ -1,8 +1,6 @@
 /* Attention by pairs of rows: what is done to rows and parameters. The walks: test_kernels_pair.c.
  * How kernels are judged: tests/kernels.h. */
-#include "codelets/pair.h"
-#include "tests/kernels.h"
-#include "tests/unit.h"
+#include "tests/kernels_attention.h"
 
 static struct sl_pair pair_of(int32_t heads, int64_t width, bool products, int64_t edges)
 {
@@ -12,17 +10,6 @@ static struct sl_pair pair_of(int32_t heads, int64_t width, bool products, int64
         .products = products,
         .scale = products ? 0.375f : 1.0f,
         .edges = edges};
-}
-
-static struct sl_floats_at floats(const struct sl_guarded *m)
-{
-    return (struct sl_floats_at){m->at, m->ld};
-}
-
-/* Return where column k of all heads is in rows that have room. */
-static int64_t place(const struct sl_pair *pair, int64_t k)
-{
-    return k / pair->width * pair->attention.width + k % pair->width;
 }
 
 /* Random rows with room: `pieces` matrices side by side, and `more` columns. */
@@ -75,7 +62,7 @@ static void check_output(const struct sl_pair *pair, int64_t rows, enum sl_layou
 {
     const int64_t all = sl_pair_columns(pair), heads = pair->attention.heads;
     struct sl_guarded state = rows_of(pair, rows, 1, 2 * heads, layout);
-    const struct sl_floats_at from = floats(&state);
+    const struct sl_floats_at from = floats(&state, 0);
     for (int mean = 0; mean < 2; mean++) {
         const int64_t out = mean ? pair->width : all;
         struct sl_guarded_epilogue e = sl_guarded_epilogue_random(
@@ -107,7 +94,7 @@ static void check_gradient(const struct sl_pair *pair, int64_t rows, enum sl_lay
                   heads = pair->attention.heads, cols = sl_pair_gradient(pair);
     struct sl_guarded state = rows_of(pair, rows, 1, 2 * heads, layout),
                       vectors = some_vectors(pair, layout);
-    const struct sl_floats_at closed = floats(&state), v = floats(&vectors);
+    const struct sl_floats_at closed = floats(&state, 0), v = floats(&vectors, 0);
     for (int option = 0; option < 4; option++) {
         const int64_t out = option & 1 ? pair->width : all;
         struct sl_guarded g = sl_guarded_random(rows, out, layout, NAN, SL_REALS),
@@ -117,7 +104,7 @@ static void check_gradient(const struct sl_pair *pair, int64_t rows, enum sl_lay
         if (option & 2)
             narrow = sl_narrowed_of(&g, sl_some_spare());
         const struct sl_rows from = option & 2 ? narrow.rows : sl_rows_of(&g);
-        const struct sl_floats_at to = floats(&gradient);
+        const struct sl_floats_at to = floats(&gradient, 0);
         double *want = sl_doubles(rows * cols), *bound = sl_doubles(rows * cols),
                *each_g = sl_doubles(2 * all);
         for (int64_t i = 0; i < rows * all; i++) {
@@ -198,8 +185,9 @@ static void check_ends(const struct sl_pair *pair, int64_t rows, enum sl_layout 
                                                 SL_CANARY),
                       target = sl_guarded_empty(rows, sl_pair_target(pair), layout, SL_CANARY),
                       vertex = sl_guarded_vertices(rows), vectors = some_vectors(pair, layout);
-    const struct sl_floats_at from = floats(&parameters), p = floats(&projected),
-                              v = floats(&vectors), s = floats(&source), t = floats(&target);
+    const struct sl_floats_at from = floats(&parameters, 0), p = floats(&projected, 0),
+                              v = floats(&vectors, 0), s = floats(&source, 0),
+                              t = floats(&target, 0);
     sl_kernel_pair_ends(pair, &shape, rows, sl_vertices_of(&vertex), &from, &p, &v, &s, &t);
     double *sources = sl_doubles(rows * source.cols), *targets = sl_doubles(rows * target.cols),
            *bound = sl_doubles(rows * target.cols), *own = sl_doubles(2 * all);
@@ -261,8 +249,8 @@ static void check_join(const struct sl_pair *pair, int64_t rows, enum sl_layout 
                           rows_of(pair, rows, 1, sl_pair_numbers(pair), sl_other_layout(layout)),
                       source_back = rows_of(pair, rows, 2, 0, layout),
                       projected = sl_guarded_empty(rows, cols, layout, SL_CANARY);
-    const struct sl_floats_at v = floats(&vectors), c = floats(&target_back),
-                              d = floats(&source_back), to = floats(&projected);
+    const struct sl_floats_at v = floats(&vectors, 0), c = floats(&target_back, 0),
+                              d = floats(&source_back, 0), to = floats(&projected, 0);
     double *want = sl_doubles(rows * cols), *bound = sl_doubles(rows * cols);
     for (int64_t r = 0; r < rows; r++)
         for (int64_t k = 0; k < all; k++) {
@@ -302,8 +290,8 @@ static void check_vector_back(const struct sl_pair *pair, int64_t rows, enum sl_
                       target_back = rows_of(pair, rows, 1, 0, SL_LOOSE),
                       source_back = rows_of(pair, rows, 2, 0, layout),
                       gradient = sl_guarded_empty(1, all, SL_EDGE, SL_CANARY);
-    const struct sl_floats_at k = floats(&source), t = floats(&target), c = floats(&target_back),
-                              d = floats(&source_back);
+    const struct sl_floats_at k = floats(&source, 0), t = floats(&target, 0),
+                              c = floats(&target_back, 0), d = floats(&source_back, 0);
     double *want = sl_doubles(all), *bound = sl_doubles(all);
     for (int64_t i = 0; i < rows * all; i++) {
         const int64_t r = i / all, j = place(pair, i % all);
@@ -337,8 +325,9 @@ static void check_edges_back(const struct sl_pair *pair, int64_t rows, enum sl_l
                       target_back = rows_of(pair, rows, 1, sl_pair_numbers(pair), SL_LOOSE),
                       state = rows_of(pair, rows, 1, sl_pair_state(pair) - room, layout),
                       back = sl_guarded_empty(pair->edges, all, layout, SL_CANARY);
-    const struct sl_floats_at t = floats(&target), g = floats(&gradient), c = floats(&target_back),
-                              s = floats(&state), to = floats(&back);
+    const struct sl_floats_at t = floats(&target, 0), g = floats(&gradient, 0),
+                              c = floats(&target_back, 0), s = floats(&state, 0),
+                              to = floats(&back, 0);
     double *want = sl_doubles(count), *bound = sl_doubles(count);
     for (int64_t i = 0; i < rows * count; i++) {
         const int64_t r = i / count, f = i % count / all, k = i % all, j = place(pair, k),
@@ -367,7 +356,7 @@ static void check_edges_paste(const struct sl_pair *pair, int64_t rows, enum sl_
     struct sl_guarded sums =
                           sl_guarded_random(pair->edges, sl_pair_all(pair), layout, NAN, SL_REALS),
                       back = sl_guarded_empty(pair->edges, all, sl_other_layout(layout), SL_CANARY);
-    const struct sl_floats_at from = floats(&sums), to = floats(&back);
+    const struct sl_floats_at from = floats(&sums, 0), to = floats(&back, 0);
     double *want = sl_doubles(pair->edges * all);
     for (int64_t i = 0; i < pair->edges * all; i++)
         want[i] = at(&sums, i / all, place(pair, i % all));
@@ -431,7 +420,7 @@ static void check_weights_of(const struct sl_pair *whole, const struct sl_pair_s
                              enum sl_layout layout)
 {
     struct sl_guarded weights = sl_guarded_random(all->in, cols, layout, SL_CANARY, SL_REALS);
-    const struct sl_floats_at from = floats(parameters), to = floats(&weights);
+    const struct sl_floats_at from = floats(parameters, 0), to = floats(&weights, 0);
     double *want = sl_doubles(all->in * cols);
     for (int64_t i = 0; i < all->in * cols; i++)
         want[i] = at(&weights, i / cols, i % cols);
@@ -445,7 +434,7 @@ static void check_weights_of(const struct sl_pair *whole, const struct sl_pair_s
                     at(parameters, shape.skipped + j / own * shape.in + i, shape.first + j % own);
         struct sl_guarded vectors = sl_guarded_empty(sl_pair_vector_rows(&pair), sl_pair_all(&pair),
                                                      sl_other_layout(layout), SL_CANARY);
-        const struct sl_floats_at v = floats(&vectors);
+        const struct sl_floats_at v = floats(&vectors, 0);
         if (pair.attention.heads > 0) {
             sl_kernel_pair_weights(&pair, &shape, &from, &to, &v);
             check_vectors(&pair, &shape, parameters, &vectors);
@@ -523,7 +512,8 @@ static void check_weights_back_of(const struct sl_pair *whole, const struct sl_p
                   given = all->in + whole->edges + (whole->products ? 0 : 1) + (all->bias ? 2 : 0);
     struct sl_guarded gradient = sl_guarded_empty(given, cols, sl_other_layout(layout), SL_CANARY),
                       back = sl_guarded_random(rows, columns, layout, SL_CANARY, SL_REALS);
-    const struct sl_floats_at of = floats(parameters), from = floats(&gradient), to = floats(&back);
+    const struct sl_floats_at of = floats(parameters, 0), from = floats(&gradient, 0),
+                              to = floats(&back, 0);
     double *want = sl_doubles(rows * columns), *bound = sl_doubles(rows * columns);
     for (int64_t i = 0; i < all->skipped * columns; i++)
         want[i] = at(&back, i / columns, i % columns);
@@ -569,19 +559,14 @@ typedef void checking(const struct sl_pair *pair, int64_t rows, enum sl_layout l
 
 static void each_row_shape(checking *check, int64_t most)
 {
-    static const struct {
-        int32_t heads;
-        int64_t width;
-    } shapes[] = {{1, 1},   {1, 2},   {1, 3},  {1, 4},  {1, 7},  {3, 5},  {4, 1},
-                  {2, 4},   {8, 8},   {9, 3},  {5, 2},  {2, 64}, {1, 40}, {16, 16},
-                  {256, 1}, {1, 150}, {3, 33}, {70, 3}, {17, 16}};
     static const int64_t edges[] = {0, 1, 3, 8, 17};
     const int64_t rows[] = {0, 1, 6, most};
     for (int level = 0; sl_next_level(&level);)
         for (size_t r = 0; r < SL_COUNT(rows); r++)
-            for (size_t s = 0; s < 2 * SL_COUNT(shapes); s++) {
-                const struct sl_pair pair = pair_of(shapes[s / 2].heads, shapes[s / 2].width, s % 2,
-                                                    edges[(r + s / 2) % SL_COUNT(edges)]);
+            for (size_t s = 0; s < 2 * SL_COUNT(pair_shapes); s++) {
+                const struct sl_pair pair =
+                    pair_of(pair_shapes[s / 2].heads, pair_shapes[s / 2].width, s % 2,
+                            edges[(r + s / 2) % SL_COUNT(edges)]);
                 check(&pair, rows[r], (enum sl_layout)((r + s / 2) % SL_LAYOUTS));
             }
 }
