@@ -34,6 +34,15 @@ void sl_opened_close(struct sl_opened *opened)
     sl_options_free(sl_config_options, &opened->config);
 }
 
+double sl_network_train_loss(struct sl_network *net)
+{
+    struct sl_tile *total = sl_network_total(net);
+    const double *metrics = sl_tile_acquire(&sl_running, total, false);
+    const double loss = metrics[SL_METRIC_LOSS + SL_SPLIT_TRAIN] / (double)net->graph->train_count;
+    sl_tile_release(total);
+    return loss;
+}
+
 void sl_run_free(struct sl_run *run)
 {
     sl_outcome_free(&run->outcome);

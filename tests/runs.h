@@ -42,6 +42,9 @@ void sl_opened_open(struct sl_opened *opened, const struct sl_dataset *data,
                     struct sl_config config);
 void sl_opened_close(struct sl_opened *opened);
 
+/* The mean loss of the training vertices in the network's last step. */
+double sl_network_train_loss(struct sl_network *net);
+
 /* The caller frees the run. */
 struct sl_run sl_run_train(const struct sl_dataset *data, const char *line,
                            const struct sl_around *around);

@@ -461,9 +461,7 @@ static void train_and_check(struct reference *ref, const char *data, struct sl_n
     sl_model_spread((struct sl_model *)net->model);
     net->step.epoch = net->step.update = EPOCH;
     sl_network_train(net, &still);
-    const double *metrics = sl_tile_acquire(&sl_running, sl_network_total(net), false);
-    const double got = metrics[SL_METRIC_LOSS + SL_SPLIT_TRAIN] / (double)net->graph->train_count;
-    sl_tile_release(sl_network_total(net));
+    const double got = sl_network_train_loss(net);
     if (!(fabs(got - loss) <= 2e-6 * fmax(loss, 1.0)))
         fail_msg("%s, %d layers, %s: the loss is %.9g, expected %.9g", data, net->layers,
                  ref->net->words, got, loss);
@@ -474,27 +472,22 @@ static void train_and_check(struct reference *ref, const char *data, struct sl_n
 static void check(const struct network *n, const char *name, const struct sl_dataset *data)
 {
     static struct reference ref;
-    struct sl_source source;
-    struct sl_trainer trainer;
-    struct sl_config config = configure(n);
+    struct sl_opened run;
     open_reference(&ref, n, data);
-    assert_int_equal(sl_source_of(data, &source), 0);
-    if (sl_trainer_create(&trainer, &sl_running, &source, &config, NULL))
-        fail_msg("%s: %s", n->words, sl_error_message());
+    sl_opened_open(&run, data, configure(n));
     if (!is_mixed(n)) {
-        train_and_check(&ref, name, &trainer.whole.network);
+        train_and_check(&ref, name, &run.trainer.whole.network);
     } else {
         struct sl_model model;
         assert_int_equal(create_model(&model, n, 9), 0);
-        struct sl_network net = {.rt = &sl_running, .graph = &trainer.whole.graph, .model = &model};
-        assert_int_equal(sl_network_create(&net, sl_config_product_order(&config), NULL), 0);
+        struct sl_network net = {
+            .rt = &sl_running, .graph = &run.trainer.whole.graph, .model = &model};
+        assert_int_equal(sl_network_create(&net, sl_config_product_order(&run.config), NULL), 0);
         train_and_check(&ref, name, &net);
         sl_network_destroy(&net);
         sl_model_destroy(&model);
     }
-    sl_trainer_destroy(&trainer);
-    sl_source_close(&source);
-    sl_options_free(sl_config_options, &config);
+    sl_opened_close(&run);
 }
 
 SL_TEST(test_gradients)

@@ -38,6 +38,7 @@
 #include "tests/fixtures.h"
 #include "tests/reference.h"
 #include "tests/running.h"
+#include "tests/runs.h"
 #include "tests/sample.h"
 #include "tests/unit.h"
 #include "train/trainer.h"
@@ -290,9 +291,7 @@ static void check_layer(const struct model *model, const struct variant *variant
 static void check_loss(const struct model *model, const struct variant *variant, double wanted,
                        struct sl_network *net)
 {
-    const double *metrics = sl_tile_acquire(&sl_running, &net->metrics[0], false);
-    const double loss = metrics[SL_METRIC_LOSS + SL_SPLIT_TRAIN] / (double)net->graph->train_count;
-    sl_tile_release(&net->metrics[0]);
+    const double loss = sl_network_train_loss(net);
     char text[64];
     snprintf(text, sizeof text, "the loss is %.9g, expected %.9g", loss, wanted);
     if (!(fabs(loss - wanted) <= 2e-6 * fmax(wanted, 1.0)))
@@ -303,25 +302,20 @@ static void check_program(const struct model *model, const struct variant *varia
                           const struct sl_reference *net, const struct expected *expected)
 {
     static const struct sl_optimizer_step still = {.method = SL_SGD};
-    struct sl_config config = make_config(model, variant);
-    struct sl_source source;
-    struct sl_trainer trainer;
-    if (sl_source_of(model->data, &source) ||
-        sl_trainer_create(&trainer, &sl_running, &source, &config, NULL))
-        fail_model(model, variant, sl_error_message());
+    struct sl_opened run;
+    sl_opened_open(&run, model->data, make_config(model, variant));
+    struct sl_network *program = &run.trainer.whole.network;
     for (int l = 0; l < model->layers; l++)
-        set_layer(net, &trainer.whole.network.layer[l]);
-    sl_model_spread(&trainer.model);
-    trainer.whole.network.step.epoch = trainer.whole.network.step.update = EPOCH;
-    sl_network_train(&trainer.whole.network, &still);
-    check_loss(model, variant, sl_reference_loss(net), &trainer.whole.network);
+        set_layer(net, &program->layer[l]);
+    sl_model_spread(&run.trainer.model);
+    program->step.epoch = program->step.update = EPOCH;
+    sl_network_train(program, &still);
+    check_loss(model, variant, sl_reference_loss(net), program);
     for (int l = 0; l < model->layers; l++) {
-        check_layer(model, variant, net, expected, &trainer.whole.network.layer[l]);
-        check_weights_kept(net, &trainer.whole.network.layer[l]);
+        check_layer(model, variant, net, expected, &program->layer[l]);
+        check_weights_kept(net, &program->layer[l]);
     }
-    sl_trainer_destroy(&trainer);
-    sl_source_close(&source);
-    sl_options_free(sl_config_options, &config);
+    sl_opened_close(&run);
     programs++;
 }
 

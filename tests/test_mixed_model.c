@@ -210,21 +210,18 @@ static void check(const struct mixed *m, const struct sl_dataset *data)
 {
     static struct reference ref;
     static const struct sl_optimizer_step still = {.method = SL_SGD};
-    struct sl_source source;
-    struct sl_trainer trainer;
+    struct sl_opened run;
     struct sl_model model;
     char line[SL_MOST_LINE];
     snprintf(line, sizeof line,
              "--model gcn --hidden 9 --tiles 3 --no-cache-aggregate "
              "--dropout 0 --normalize-features none %s",
              m->words);
-    struct sl_config config = sl_run_parse(line);
     open_reference(&ref, m, data);
-    assert_int_equal(sl_source_of(data, &source), 0);
-    assert_int_equal(sl_trainer_create(&trainer, &sl_running, &source, &config, NULL), 0);
+    sl_opened_open(&run, data, sl_run_parse(line));
     assert_int_equal(create_model(&model, m), 0);
-    struct sl_network net = {.rt = &sl_running, .graph = &trainer.whole.graph, .model = &model};
-    assert_int_equal(sl_network_create(&net, sl_config_product_order(&config), NULL), 0);
+    struct sl_network net = {.rt = &sl_running, .graph = &run.trainer.whole.graph, .model = &model};
+    assert_int_equal(sl_network_create(&net, sl_config_product_order(&run.config), NULL), 0);
     double loss = 0.0;
     for (uint64_t seed = 1; seed < 100 && !(ref.kink > KINK); seed++) {
         for (int l = 0; l < LAYERS; l++)
@@ -235,18 +232,14 @@ static void check(const struct mixed *m, const struct sl_dataset *data)
     sl_model_spread(&model);
     net.step.epoch = net.step.update = 1;
     sl_network_train(&net, &still);
-    const double *metrics = sl_tile_acquire(&sl_running, sl_network_total(&net), false);
-    const double got = metrics[SL_METRIC_LOSS + SL_SPLIT_TRAIN] / (double)net.graph->train_count;
-    sl_tile_release(sl_network_total(&net));
+    const double got = sl_network_train_loss(&net);
     if (!(fabs(got - loss) <= slack_of(m) * 2e-6 * fmax(loss, 1.0)))
         fail_msg("%s: the loss is %.9g, expected %.9g", m->words, got, loss);
     for (int l = 0; l < LAYERS; l++)
         check_layer(&ref, &net, l);
     sl_network_destroy(&net);
     sl_model_destroy(&model);
-    sl_trainer_destroy(&trainer);
-    sl_source_close(&source);
-    sl_options_free(sl_config_options, &config);
+    sl_opened_close(&run);
 }
 
 SL_TEST(test_gradients)

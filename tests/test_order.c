@@ -3,8 +3,8 @@
  * by hand in the comments, by the rates of a usual core (sl_rates_usual): all fits its cache. */
 #include "core/error.h"
 #include "tests/running.h"
+#include "tests/runs.h"
 #include "tests/unit.h"
-#include "train/trainer.h"
 
 enum { VERTICES = 40, CLASSES = 3 };
 
@@ -60,15 +60,11 @@ static enum sl_product_order order_of(int layer, int64_t features, int64_t per_r
     assert_int_equal(sl_config_defaults(&config), 0);
     config.network.hidden = hidden;
     config.network.layers = 3;
-    struct sl_source source;
-    struct sl_trainer trainer;
-    assert_int_equal(sl_source_of(&data, &source), 0);
-    assert_int_equal(sl_trainer_create(&trainer, &sl_running, &source, &config, NULL), 0);
-    const enum sl_product_order order = trainer.whole.network.layer[layer].order;
+    struct sl_opened run;
+    sl_opened_open(&run, &data, config);
+    const enum sl_product_order order = run.trainer.whole.network.layer[layer].order;
     sl_runtime_wait(&sl_running);
-    sl_trainer_destroy(&trainer);
-    sl_source_close(&source);
-    sl_options_free(sl_config_options, &config);
+    sl_opened_close(&run);
     csr_free(&data.adjacency);
     csr_free(&data.features_csr);
     free(dense);

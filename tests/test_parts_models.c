@@ -213,32 +213,24 @@ struct pair {
     char name[80];
     const char *words;
     struct sl_parts_reference *ref;
-    struct sl_config config;
-    struct sl_source source;
-    struct sl_trainer trainer;
+    struct sl_opened run;
 };
 
 static void open_pair(struct pair *pair, const struct sl_parts_model *model, const char *words,
                       const char *name, const struct sl_dataset *data)
 {
-    *pair = (struct pair){.words = words,
-                          .ref = sl_parts_reference_open(model, data),
-                          .config = configure(model, words)};
-    snprintf(pair->name, sizeof pair->name, "%s, %s of %d", name, pair->config.network.model->name,
-             model->layers);
-    assert_int_equal(sl_source_of(data, &pair->source), 0);
-    if (sl_trainer_create(&pair->trainer, &sl_running, &pair->source, &pair->config, NULL))
-        fail_msg("%s, %s: %s", name, words, sl_error_message());
-    pair->ref->seed = pair->trainer.model.options.seed;
+    *pair = (struct pair){.words = words, .ref = sl_parts_reference_open(model, data)};
+    sl_opened_open(&pair->run, data, configure(model, words));
+    snprintf(pair->name, sizeof pair->name, "%s, %s of %d", name,
+             pair->run.config.network.model->name, model->layers);
+    pair->ref->seed = pair->run.trainer.model.options.seed;
     pair->ref->epoch = EPOCH;
-    assert_int_equal(pair->trainer.whole.network.layers, pair->ref->parts);
+    assert_int_equal(pair->run.trainer.whole.network.layers, pair->ref->parts);
 }
 
 static void close_pair(struct pair *pair)
 {
-    sl_trainer_destroy(&pair->trainer);
-    sl_source_close(&pair->source);
-    sl_options_free(sl_config_options, &pair->config);
+    sl_opened_close(&pair->run);
     sl_parts_reference_close(pair->ref);
 }
 
@@ -248,7 +240,7 @@ static void set_parameters(struct pair *pair, uint64_t seed)
 {
     for (int l = 0; l < pair->ref->parts; l++) {
         struct sl_parts_part *part = &pair->ref->part[l];
-        struct sl_tile *tile = &pair->trainer.model.layer[l].parameters;
+        struct sl_tile *tile = &pair->run.trainer.model.layer[l].parameters;
         assert_int_equal(tile->rows, part->rows);
         if (part->rows == 0)
             continue;
@@ -261,7 +253,7 @@ static void set_parameters(struct pair *pair, uint64_t seed)
         }
         sl_tile_release(tile);
     }
-    sl_model_spread(&pair->trainer.model);
+    sl_model_spread(&pair->run.trainer.model);
 }
 
 /* The program's parameters, into the reference. */
@@ -269,7 +261,7 @@ static void take_parameters(struct pair *pair)
 {
     for (int l = 0; l < pair->ref->parts; l++) {
         struct sl_parts_part *part = &pair->ref->part[l];
-        struct sl_tile *tile = &pair->trainer.model.layer[l].parameters;
+        struct sl_tile *tile = &pair->run.trainer.model.layer[l].parameters;
         if (part->rows == 0)
             continue;
         const float *w = sl_tile_acquire(&sl_running, tile, false);
@@ -315,7 +307,7 @@ static void compare_averages(const struct pair *pair, const struct sl_parts_part
 static void check_layer(struct pair *pair, int l, int64_t stride, double tolerance)
 {
     struct sl_parts_part *part = &pair->ref->part[l];
-    struct sl_tile *tile = pair->trainer.whole.network.layer[l].back.summed;
+    struct sl_tile *tile = pair->run.trainer.whole.network.layer[l].back.summed;
     struct distance d = {0};
     if (part->rows == 0) {
         assert_null(tile);
@@ -344,18 +336,10 @@ static void check_layer(struct pair *pair, int l, int64_t stride, double toleran
                  (int)d.skipped, (int)(d.skipped + d.compared), l);
 }
 
-static double train_loss(struct sl_network *net)
-{
-    const double *metrics = sl_tile_acquire(&sl_running, sl_network_total(net), false);
-    const double loss = metrics[SL_METRIC_LOSS + SL_SPLIT_TRAIN] / (double)net->graph->train_count;
-    sl_tile_release(sl_network_total(net));
-    return loss;
-}
-
 static void check_gradients(struct pair *pair, double kink, int64_t stride, double tolerance)
 {
     static const struct sl_optimizer_step still = {.method = SL_SGD};
-    struct sl_network *net = &pair->trainer.whole.network;
+    struct sl_network *net = &pair->run.trainer.whole.network;
     double loss = 0.0;
     pair->ref->kink = 0.0;
     for (uint64_t seed = 1; seed < 100 && !(pair->ref->kink > kink); seed++) {
@@ -365,7 +349,7 @@ static void check_gradients(struct pair *pair, double kink, int64_t stride, doub
     assert_true(pair->ref->kink > kink);
     net->step.epoch = net->step.update = EPOCH;
     sl_network_train(net, &still);
-    const double got = train_loss(net);
+    const double got = sl_network_train_loss(net);
     if (!(fabs(got - loss) <= 4e-6 * fmax(loss, 1.0)))
         fail_msg("%s, %s: the loss is %.9g, expected %.9g", pair->name, pair->words, got, loss);
     for (int l = 0; l < pair->ref->parts; l++)
@@ -551,7 +535,7 @@ static void check_parameters(const struct pair *pair)
 {
     for (int l = 0; l < pair->ref->parts; l++) {
         const struct sl_parts_part *p = &pair->ref->part[l];
-        struct sl_tile *tile = &pair->trainer.model.layer[l].parameters;
+        struct sl_tile *tile = &pair->run.trainer.model.layer[l].parameters;
         if (p->rows == 0)
             continue;
         const float *got = sl_tile_acquire(&sl_running, tile, false);
@@ -570,7 +554,7 @@ static void check_parameters(const struct pair *pair)
 /* Compare the logits of the evaluation after the last epoch. */
 static void check_logits(const struct pair *pair)
 {
-    struct sl_network *net = (struct sl_network *)&pair->trainer.whole.network;
+    struct sl_network *net = (struct sl_network *)&pair->run.trainer.whole.network;
     const struct sl_matrix *output = &net->layer[net->layers - 1].output;
     const int64_t classes = pair->ref->classes;
     double *logits = array(pair->ref->n * classes, sizeof *logits);
@@ -609,14 +593,14 @@ static void check_training(const struct sl_parts_model *model, const struct sl_d
              "--weight-decay %g %s --clip-norm %g %s",
              EPOCHS, RATE, MOMENTUM, DECAY, all ? "--weight-decay-all" : "", clip, more);
     open_pair(&pair, model, words, name, data);
-    for (int l = 0; all && l < pair.trainer.model.layers; l++) /* of norms, too */
-        pair.trainer.model.layer[l].shape.decay = (float)DECAY;
+    for (int l = 0; all && l < pair.run.trainer.model.layers; l++) /* of norms, too */
+        pair.run.trainer.model.layer[l].shape.decay = (float)DECAY;
     take_parameters(&pair);
     check_start(&pair);
     set_parameters(&pair, 3); /* at the start, rows without features are at kinks */
     train_reference(pair.ref, EPOCHS, clip, all);
     assert_int_equal(sl_report_open(&report, NULL, false, true), 0);
-    assert_int_equal(sl_trainer_run(&pair.trainer, &report, &outcome), 0);
+    assert_int_equal(sl_trainer_run(&pair.run.trainer, &report, &outcome), 0);
     check_parameters(&pair);
     check_logits(&pair);
     assert_int_equal(sl_report_close(&report), 0);
@@ -660,9 +644,9 @@ static void check_biases(const struct sl_dataset *data, const char *words, bool 
     const struct sl_parts_model model = RESGCN(.layers = 2, .bias = true, .batch = batch);
     open_pair(&pair, &model, words, "biases", data);
     assert_int_equal(sl_report_open(&report, NULL, false, true), 0);
-    assert_int_equal(sl_trainer_run(&pair.trainer, &report, &outcome), 0);
-    for (int l = 0; l < pair.trainer.model.layers; l++) {
-        struct sl_model_layer *layer = &pair.trainer.model.layer[l];
+    assert_int_equal(sl_trainer_run(&pair.run.trainer, &report, &outcome), 0);
+    for (int l = 0; l < pair.run.trainer.model.layers; l++) {
+        struct sl_model_layer *layer = &pair.run.trainer.model.layer[l];
         if (!layer->shape.bias)
             continue;
         const float *w = sl_tile_acquire(&sl_running, &layer->parameters, false);
@@ -671,7 +655,7 @@ static void check_biases(const struct sl_dataset *data, const char *words, bool 
         for (int64_t j = 0; j < layer->shape.out; j++)
             learned = learned || w[j] != 0.0f;
         sl_tile_release(&layer->parameters);
-        if (learned != (!batch || l == pair.trainer.model.layers - 1))
+        if (learned != (!batch || l == pair.run.trainer.model.layers - 1))
             fail_msg("%s: layer %d has %s bias", words, l + 1, learned ? "a" : "no");
     }
     assert_int_equal(sl_report_close(&report), 0);

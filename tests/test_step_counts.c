@@ -142,32 +142,26 @@ static struct sl_optimizer_step step_of(enum sl_optimizer method, int64_t update
 
 struct case_of_training {
     struct sl_dataset data;
-    struct sl_source source;
-    struct sl_config config;
-    struct sl_trainer trainer; /* its graph is used, its model is not */
+    struct sl_opened run; /* its graph is used, its model is not */
 };
 
 static void open_case(struct case_of_training *of)
 {
     of->data = sl_fixture_open(&fixture);
-    of->config = sl_run_parse("--model sage --hidden 9 --tiles 2");
-    assert_int_equal(sl_source_of(&of->data, &of->source), 0);
-    assert_int_equal(sl_trainer_create(&of->trainer, &sl_running, &of->source, &of->config, NULL),
-                     0);
+    sl_opened_open(&of->run, &of->data, sl_run_parse("--model sage --hidden 9 --tiles 2"));
 }
 
 static void close_case(struct case_of_training *of)
 {
-    sl_trainer_destroy(&of->trainer);
-    sl_source_close(&of->source);
-    sl_options_free(sl_config_options, &of->config);
+    sl_opened_close(&of->run);
     sl_fixture_close(&of->data);
 }
 
 static struct sl_network network_of(struct case_of_training *of, struct sl_model *model)
 {
-    struct sl_network net = {.rt = &sl_running, .graph = &of->trainer.whole.graph, .model = model};
-    assert_int_equal(sl_network_create(&net, sl_config_product_order(&of->config), NULL), 0);
+    struct sl_network net = {
+        .rt = &sl_running, .graph = &of->run.trainer.whole.graph, .model = model};
+    assert_int_equal(sl_network_create(&net, sl_config_product_order(&of->run.config), NULL), 0);
     return net;
 }
 
