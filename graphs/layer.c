@@ -5,7 +5,7 @@
 #include "codelets/expand.h"
 #include "codelets/init.h"
 #include "core/error.h"
-#include "core/rates.h"
+#include "graphs/cost.h"
 #include "graphs/layer_jump.h"
 #include "graphs/reach.h"
 
@@ -15,62 +15,6 @@ bool sl_layer_input_is_sparse(const struct sl_network *net, const struct sl_laye
 }
 
 /* ---- Which product comes first ---- */
-
-double sl_layer_seconds(const struct sl_layer_work *w, enum sl_product_order order)
-{
-    const double width = order == SL_GEMM_FIRST ? w->out : w->in;
-    const double gemms = 2.0 * 2.0 * w->n * w->in * w->out / w->rates->gemm;
-    const double features = 2.0 * sl_rates_features_seconds(w->rates, w->entries, w->out, w->kept);
-    double seconds = 0.0;
-    if (order == SL_AGGREGATED) {
-        const double own = (w->weights - 1.0) * features;
-        if (w->entries <= 0.0)
-            return 0.0;
-        return own + (w->aggregated > 0.0
-                          ? 2.0 * sl_rates_features_seconds(w->rates, w->aggregated, w->out, 1.0)
-                          : gemms);
-    }
-    const double back = w->back[order == SL_SPMM_FIRST];
-    seconds = sl_rates_spmm_seconds(w->rates, w->nnz, w->n, w->bytes * width, w->n);
-    /* A first layer whose input is aggregated needs no gradient of it. */
-    if (order == SL_GEMM_FIRST || !w->first)
-        seconds += sl_rates_spmm_seconds(w->rates, w->nnz, w->n, back * width, w->n);
-    if (w->entries <= 0.0)
-        return seconds;
-    if (order == SL_GEMM_FIRST)
-        return seconds + w->weights * features;
-    return seconds + w->weights * gemms +
-           sl_rates_densify_seconds(w->rates, w->entries, w->bytes * w->n * w->in, w->kept);
-}
-
-double sl_layer_dense_seconds(const struct sl_layer_work *w, enum sl_product_order order)
-{
-    struct sl_layer_work dense = *w;
-    dense.entries = dense.aggregated = 0.0;
-    return sl_layer_seconds(&dense, order) +
-           w->weights * 2.0 * 2.0 * w->n * w->in * w->out / w->rates->gemm +
-           sl_rates_dropout_seconds(w->rates, w->n * w->in, w->bytes, w->kept);
-}
-
-double sl_layer_parameter_bytes(const struct sl_layer_shape *shape)
-{
-    return 4.0 * (double)(sl_layer_shape_rows(shape) * sl_layer_shape_columns(shape));
-}
-
-double sl_layer_tree_seconds(const struct sl_layer_shape *shape, const struct sl_link *link,
-                             double ranks)
-{
-    const double bytes = sl_layer_parameter_bytes(shape);
-    return bytes > 0.0 ? sl_link_tree_seconds(link, bytes, ranks) : 0.0;
-}
-
-double sl_layer_walk_seconds(const struct sl_layer_shape *shape, const struct sl_walk_size *walk)
-{
-    const double numbers =
-        (double)(shape->relations > 0 ? SL_RELATION_FEATURES : shape->edge_features);
-    return walk->entries * 4.0 * numbers / walk->rates->stream +
-           (shape->kind->seconds ? shape->kind->seconds(shape, walk) : 0.0);
-}
 
 enum sl_product_order sl_layer_choose_order(const struct sl_network *net,
                                             const struct sl_layer *layer, int wanted)
@@ -94,7 +38,7 @@ enum sl_product_order sl_layer_choose_order(const struct sl_network *net,
         return SL_AGGREGATED;
     if (wanted == SL_GEMM_FIRST || wanted == SL_SPMM_FIRST)
         return (enum sl_product_order)wanted;
-    return sl_layer_seconds(&work, SL_SPMM_FIRST) < sl_layer_seconds(&work, SL_GEMM_FIRST)
+    return sl_cost_layer(&work, SL_SPMM_FIRST) < sl_cost_layer(&work, SL_GEMM_FIRST)
                ? SL_SPMM_FIRST
                : SL_GEMM_FIRST;
 }

@@ -3,42 +3,11 @@
 #define SL_GRAPHS_LAYER_H
 
 #include "codelets/epilogue.h"
-#include "core/rates.h"
 #include "graphs/network.h"
 #include "graphs/product.h"
 
 /* Return whether a layer's input is sparse: sparse features, or their aggregation. */
 bool sl_layer_input_is_sparse(const struct sl_network *net, const struct sl_layer *layer);
-
-/* The work of a layer in a training step. */
-struct sl_layer_work {
-    const struct sl_rates *rates;
-    double n, nnz;     /* vertices, entries of the adjacency */
-    double entries;    /* entries of the sparse input; 0: it is dense */
-    double aggregated; /* entries of Â·X where X is sparse; 0: dense */
-    double in, out;    /* widths */
-    double weights;    /* weight matrices of the kind of layer */
-    double kept;       /* the share that dropout keeps */
-    double bytes;      /* bytes of an element of the input */
-    double back[2];    /* bytes of an element of the aggregated gradient, GEMM and SpMM first */
-    bool first;
-};
-
-/* Return the seconds of the products in that order, without the work that all orders share. */
-double sl_layer_seconds(const struct sl_layer_work *work, enum sl_product_order order);
-
-/* Return the seconds of the products in that order for an input that is stored dense. They include
- * all products of the input, and the passes that drop it out. */
-double sl_layer_dense_seconds(const struct sl_layer_work *work, enum sl_product_order order);
-
-/* Return the seconds of a walk beside the sums of the rows that entries meet: the kind's, and of
- * reading what entries have. All columns of the layer are on one rank. */
-double sl_layer_walk_seconds(const struct sl_layer_shape *shape, const struct sl_walk_size *walk);
-
-/* Return the bytes of a layer's parameters, and the seconds of their trees (core/rates.h). */
-double sl_layer_parameter_bytes(const struct sl_layer_shape *shape);
-double sl_layer_tree_seconds(const struct sl_layer_shape *shape, const struct sl_link *link,
-                             double ranks);
 
 /* Return the wanted order of products (struct sl_layer_kind), or else the order that takes fewer
  * seconds. */

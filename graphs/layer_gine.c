@@ -11,6 +11,7 @@
 #include "codelets/gine.h"
 #include "codelets/paste.h"
 #include "core/error.h"
+#include "core/rates.h"
 #include "graphs/forward.h"
 #include "graphs/layer.h"
 

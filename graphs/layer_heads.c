@@ -5,6 +5,7 @@
 #include "codelets/paste.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/rates.h"
 #include "graphs/layer.h"
 #include "graphs/reach.h"
 

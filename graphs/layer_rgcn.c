@@ -14,6 +14,7 @@
 #include "codelets/paste.h"
 #include "codelets/relations.h"
 #include "core/error.h"
+#include "core/rates.h"
 #include "graphs/forward.h"
 #include "graphs/layer.h"
 

@@ -4,6 +4,7 @@
 #include "batches/group_epoch.h"
 #include "core/rates.h"
 #include "core/remembered.h"
+#include "graphs/cost.h"
 #include "graphs/layer.h"
 #include "predict/scenario.h"
 #include "recipe/defaults.h"
@@ -38,11 +39,78 @@ SL_TEST(test_gather_grows)
 SL_TEST(test_formulas)
 {
     const struct sl_link link = {1e-3, 1e6};
+    const struct sl_layer_shape shape = {.kind = &sl_layer_gcn, .in = 50, .out = 10};
     assert_near(sl_link_seconds(&link, 5000.0, 3.0), 8e-3);
-    assert_near(sl_link_tree_seconds(&link, 2000.0, 2.0), 2.0 * 3e-3);
-    assert_near(sl_link_tree_seconds(&link, 2000.0, 5.0), 6.0 * 3e-3);
-    assert_near(sl_link_tree_seconds(&link, 2000.0, 1.0), 0.0);
+    assert_near(sl_cost_trees(&shape, &link, 2.0), 2.0 * 3e-3);
+    assert_near(sl_cost_trees(&shape, &link, 5.0), 6.0 * 3e-3);
+    assert_near(sl_cost_trees(&shape, &link, 1.0), 0.0);
     assert_near(sl_rates_usual.task, 9e-6);
+}
+
+/* A layer of 100 vertices and 600 entries, 16 columns wide before and 32 after, two weights. */
+SL_TEST(test_orders)
+{
+    struct sl_rates rates = {.gemm = 1e9, .features = 3e9, .draws = 1e8, .stream = 1e10};
+    struct sl_layer_work work = {&rates, 100, 600, 0, 0, 16, 32, 2, 0.5, 4, {4, 8}, true};
+    const double gemm = 2.0 * 51200.0 / 1e9, features = 200.0 / 1e8 + 6400.0 / 3e9;
+    for (int level = 0; level < SL_LEVELS; level++)
+        rates.gather[level][0] = rates.gather[level][1] = 2e10;
+    const double wide = 76800.0 / 2e10 + (3600.0 + 12800.0) / 1e10,
+                 narrow = 38400.0 / 2e10 + (3600.0 + 6400.0) / 1e10;
+    assert_near(sl_cost_layer(&work, SL_GEMM_FIRST), 2.0 * wide);
+    assert_near(sl_cost_layer(&work, SL_SPMM_FIRST), narrow);
+    assert_near(sl_cost_layer(&work, SL_AGGREGATED), 0.0);
+    assert_near(sl_cost_dense_layer(&work, SL_SPMM_FIRST),
+                narrow + 4.0 * gemm + 1600.0 / 4e8 + 19200.0 / 1e10);
+    assert_near(sl_cost_weight(&work, 1), 2.0 * gemm);
+    work.first = false;
+    assert_near(sl_cost_layer(&work, SL_SPMM_FIRST), narrow + wide);
+    assert_near(sl_cost_weight(&work, 1), 3.0 * gemm);
+    assert_near(sl_cost_weight(&work, 2), 4.0 * gemm);
+    work.entries = 200.0;
+    work.first = true;
+    assert_near(sl_cost_layer(&work, SL_GEMM_FIRST), 2.0 * wide + 4.0 * features);
+    assert_near(sl_cost_layer(&work, SL_SPMM_FIRST),
+                narrow + 4.0 * gemm + 200.0 / 1e8 + (12800.0 + 4400.0) / 1e10);
+    assert_near(sl_cost_layer(&work, SL_AGGREGATED), 2.0 * features + 2.0 * gemm);
+    assert_near(sl_cost_weight(&work, 1), 2.0 * features);
+    work.aggregated = 300.0;
+    assert_near(sl_cost_layer(&work, SL_AGGREGATED), 2.0 * features + 4.0 * 9600.0 / 3e9);
+}
+
+/* An epoch of 1000 vertices and 5000 entries. On two workers of one rank, 3 tiles take as long as
+ * 4. On two ranks, messages and visits are added, and each worker is alone. */
+SL_TEST(test_tiles)
+{
+    struct sl_epoch_work work = {1000, 5000, 10, 2000, 50, false, 0, 2, 1, false};
+    const double multiplied = 320000.0 * 0.04e-9 + 20000.0 * 0.5e-9, gradient = 2000.0 / 8e9,
+                 two = 32.0 * 9e-6 + 32.0 * 0.5e-6, three = 48.0 * 9e-6 + 72.0 * 0.5e-6;
+    assert_near(sl_cost_multiplications(&work), multiplied);
+    assert_near(sl_cost_tasks(3.0), three);
+    assert_near(sl_cost_epoch(&work, 3.0, 0.0),
+                (multiplied * 4.0 / 3.0 * 1.02 + three + 9.0 * gradient) / 2.0 + 16.0 * 8e-6);
+    work.ranks = 2;
+    work.identity = true;
+    work.link = 1e9;
+    const double shared = (multiplied + two + 4.0 * gradient) / 2.0;
+    assert_near(sl_cost_epoch(&work, 2.0, 1.0), shared + 24e-6 + 12000.0 / 1e9);
+    work.link = 9e9;
+    assert_near(sl_cost_epoch(&work, 2.0, 0.0), shared + 12000.0 / 2e9);
+    work.gpus = true;
+    work.ranks = 1;
+    assert_near(sl_cost_epoch(&work, 2.0, 0.0), (320000.0 * 1e-12 * 1.1 + two) / 2.0);
+}
+
+/* Return the epoch of layers that all aggregate. Features are dense, of 4 bytes each. */
+static struct sl_group_epoch epoch_of(int layers, struct sl_layer_shape *layer, int64_t *rows,
+                                      int64_t *entries)
+{
+    struct sl_group_epoch e = {{.count = layers, .layer = layer}, layers, layers};
+    e.size = 4.0;
+    e.kept = 1.0;
+    e.rows = rows;
+    e.entries = entries;
+    return e;
 }
 
 /* Two graph convolutions of 100 and 50 columns, all products dense, messages and passes free. Each
@@ -54,13 +122,7 @@ SL_TEST(test_step_of_a_group)
         {.kind = &sl_layer_gcn, .reducer = &sl_reduce_sum, .in = 200, .out = 100},
         {.kind = &sl_layer_gcn, .reducer = &sl_reduce_sum, .in = 100, .out = 50}};
     int64_t rows[] = {10, 20, 40}, entries[] = {0, 0, 0};
-    const struct sl_group_epoch e = {.model = {.count = 2, .layer = layer},
-                                     .layers = 2,
-                                     .most = 2,
-                                     .size = 4.0,
-                                     .kept = 1.0,
-                                     .rows = rows,
-                                     .entries = entries};
+    const struct sl_group_epoch e = epoch_of(2, layer, rows, entries);
     struct sl_rates rates = sl_rates_usual;
     rates.gemm = 1e9;
     rates.stream = 1e30;
@@ -81,13 +143,9 @@ SL_TEST(test_largest_of_inputs)
     struct sl_layer_shape layer[] = {
         {.kind = &sl_layer_jump_max, .reducer = &sl_reduce_sum, .in = 8, .inputs = 3, .out = 8}};
     int64_t rows[] = {10}, entries[] = {0};
-    const struct sl_group_epoch e = {.model = {.count = 1, .layer = layer},
-                                     .most = 1,
-                                     .size = 4.0,
-                                     .kept = 1.0,
-                                     .rows = rows,
-                                     .entries = entries};
+    struct sl_group_epoch e = epoch_of(1, layer, rows, entries);
     struct sl_rates rates = sl_rates_usual;
+    e.layers = 0; /* the layer does not aggregate */
     rates.stream = 1e9;
     assert_near(sl_group_epoch_computing(&e, &rates, 1, (struct sl_group_ranks){1.0, 1.0}),
                 80.0 * (6.0 * 4.0 + 3.0 * 28.0) / 1e9);
@@ -116,12 +174,12 @@ static double walked_among(int columns, const struct sl_layer_shape *shape, enum
                            bool first)
 {
     const struct sl_rates rates = walking_rates();
-    return sl_layer_walk_seconds(shape, &(struct sl_walk_size){.rates = &rates,
-                                                               .way = way,
-                                                               .first = first,
-                                                               .columns = columns,
-                                                               .entries = 600.0,
-                                                               .rows = 100.0});
+    return sl_cost_entries(shape, &(struct sl_walk_size){.rates = &rates,
+                                                         .way = way,
+                                                         .first = first,
+                                                         .columns = columns,
+                                                         .entries = 600.0,
+                                                         .rows = 100.0});
 }
 
 static double walked(const struct sl_layer_shape *shape, enum sl_walk_way way, bool first)
@@ -226,13 +284,7 @@ SL_TEST(test_walks_of_a_group)
     struct sl_layer_shape layer[] = {
         {.kind = &sl_layer_rgcn, .reducer = &sl_reduce_rgcn, .in = 32, .out = 64, .relations = 3}};
     int64_t rows[] = {200, 400}, entries[] = {0, 1200};
-    const struct sl_group_epoch e = {.model = {.count = 1, .layer = layer},
-                                     .layers = 1,
-                                     .most = 1,
-                                     .size = 4.0,
-                                     .kept = 1.0,
-                                     .rows = rows,
-                                     .entries = entries};
+    const struct sl_group_epoch e = epoch_of(1, layer, rows, entries);
     const struct sl_group_ranks two = {2.0, 1.0};
     const double weight = 2.0 * 2.0 * 100.0 * 2048.0 / 2e9, passes = 6.0 * 100.0 * 256.0 / 1e10,
                  met = 2.0 * 2048.0 / 2e9 + 3.0 * 4.0 * 96.0 / 4e9;
@@ -250,15 +302,6 @@ SL_TEST(test_walks_of_a_group)
                  scores = 600.0 * (3.0 * (15e-9 + 320e-9) + 64.0 * (48.0 + 72.0 + 64.0) * 1e-9);
     assert_near(sl_group_epoch_computing(&e, &rates, 1, two),
                 sums + scores + 2.0 * weight + passes);
-}
-
-SL_TEST(test_dropout_halves_a_product)
-{
-    const struct sl_rates *rates = &sl_rates_usual;
-    const double all = sl_rates_features_seconds(rates, 1e6, 64.0, 1.0),
-                 half = sl_rates_features_seconds(rates, 1e6, 64.0, 0.5);
-    assert_true(fabs(all - 2.0 * 64e6 / rates->features) < 1e-9);
-    assert_true(fabs(half - all / 2.0 - 1e6 / rates->draws) < 1e-9);
 }
 
 /* ---- What was remembered ---- */
@@ -496,9 +539,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gather_grows),
         cmocka_unit_test(test_formulas),
+        cmocka_unit_test(test_orders),
+        cmocka_unit_test(test_tiles),
         cmocka_unit_test(test_step_of_a_group),
         cmocka_unit_test(test_largest_of_inputs),
-        cmocka_unit_test(test_dropout_halves_a_product),
         cmocka_unit_test(test_remembered),
         cmocka_unit_test(test_product_order),
         cmocka_unit_test(test_cached_aggregate),

@@ -4,113 +4,8 @@
 #include <stdlib.h>
 
 #include "core/error.h"
-#include "core/rates.h"
 #include "core/tile.h"
-
-/* ---- What an epoch costs ---- */
-
-/* Seconds on a core [0] and on a GPU [1]. Rates of cores were fitted to epochs of ten datasets with
- * hidden 16 to 256 and 1 to 8 tiles, on two cores of an Intel Xeon with AVX2. An entry of the
- * adjacency costs the same at any width, beside its multiplications. The rate of a GPU is for 4
- * bytes at 4 TB/s: an H100 took 3.5 TB/s of gathered rows, some of them from its cache. */
-static const double MULTIPLY_ADD_SECONDS[] = {0.04e-9, 1e-12}, ENTRY_SECONDS[] = {0.5e-9, 0.0},
-                    BUFFER_SECONDS = 0.5e-6;
-/* A row of the output costs as much as this many more entries. */
-static const double ENTRIES_PER_ROW = 1.5;
-/* Share of a task's length for which several workers idle at the end of an operation. Tasks on
- * cores differ by chance: the share grows by as much whenever the workers double. */
-static const double IMBALANCE = 0.03, IMBALANCE_OF_GPUS = 0.1;
-/* Seconds that an operation of several workers ends late, because the next operation's tasks wait
- * for all workers. */
-static const double MEETING_SECONDS = 8e-6;
-/* Passes of a gradient of features' [0] or the identity's [1] weights through the caches, once a
- * tile, and their rate. EXPOSED: share of messages that the first tiles' work cannot hide. Fitted
- * to two ranks on two cores and thirteen graphs. */
-static const double GRADIENT_PASSES[] = {3.0, 2.0}, GRADIENT_BYTES_PER_SECOND = 8e9,
-                    MESSAGE_BYTES_PER_SECOND = 2e9, EXPOSED = 0.2, VISIT_SECONDS = 16e-9;
-/* Aggregations of an epoch that travel: two forward, one backward. */
-static const double AGGREGATIONS = 3.0;
-/* Largest share of GPUs' time that tasks may cost, so that cores get some tasks, too. */
-static const double COST_OF_SHARING = 0.1;
-
-/* Return the modelled seconds of an epoch's multiplications in a two-layer network, on one worker.
- */
-static double work_seconds(const struct sl_source *source, int64_t width, bool gpu)
-{
-    const double n = (double)source->vertices, w = (double)width;
-    const double nnz = (double)source->adjacency.indices.count + n;
-    double features = n;
-    if (source->feature_form == SL_FEATURES_CSR)
-        features = (double)source->features_csr.indices.count;
-    else if (source->feature_form == SL_FEATURES_DENSE)
-        features = n * (double)source->features / 16.0; /* the BLAS is 16 times faster */
-    return (4.0 * (nnz + ENTRIES_PER_ROW * n) * w + 3.0 * features * w) *
-               MULTIPLY_ADD_SECONDS[gpu] +
-           4.0 * nnz * ENTRY_SECONDS[gpu];
-}
-
-/* Parts of an epoch's seconds, on one worker, that any number of tiles scales. */
-struct tile_costs {
-    double work;     /* all multiplications */
-    double gradient; /* writing and summing one tile's gradient of the first layer's weights */
-    double messages; /* messages of one rank with one tile that nothing overlaps */
-    double visit;    /* visiting all rows, for each tile of another rank that they meet */
-    double meeting;  /* waiting of several workers after each operation */
-    double imbalance;
-    int64_t workers, ranks;
-};
-
-/* Return the seconds that a tile's gradient of the first weights costs. A task writes it; the sums
- * of a rank and of all ranks read and write it. A tile writes few rows of the identity's gradient,
- * but the sums pass over all of it. */
-static double gradient_seconds(const struct sl_source *source, int64_t width)
-{
-    const bool identity = source->feature_form == SL_FEATURES_IDENTITY;
-    const int64_t rows = identity ? source->vertices : source->features;
-    return GRADIENT_PASSES[identity] * 4.0 * (double)rows * (double)width /
-           GRADIENT_BYTES_PER_SECOND;
-}
-
-/* Return the seconds of a rank's messages in all aggregations that nothing hides. A link quicker
- * than the fitted rate counts as the fitted rate, since it would make fewer tiles than fit. */
-static double message_seconds(const struct sl_source *source, int64_t width, int64_t ranks,
-                              int64_t link)
-{
-    const bool slow = link > 0 && (double)link < MESSAGE_BYTES_PER_SECOND;
-    return EXPOSED * AGGREGATIONS * 4.0 * (double)source->vertices * (double)width / (double)ranks /
-           (slow ? (double)link : MESSAGE_BYTES_PER_SECOND);
-}
-
-/* Return the seconds of visiting all rows. An aggregation visits a tile's rows once for each tile
- * of another rank with entries there, be the entries few and the rows narrow. */
-static double visit_seconds(const struct sl_source *source)
-{
-    return AGGREGATIONS * (double)source->vertices * VISIT_SECONDS;
-}
-
-enum { OPERATIONS = 16 }; /* operations of an epoch */
-
-/* Return the seconds of T row tiles' tasks, without their work. A task has T tiles of its row. */
-static double task_seconds(double t)
-{
-    return OPERATIONS * t * sl_rates_usual.task + 8.0 * t * t * BUFFER_SECONDS;
-}
-
-/* Return the modelled seconds of an epoch with T row tiles, each of which meets `met` tiles of
- * other ranks. More tiles feed more workers, balance them and hide messages, but cost tasks,
- * gradients and visits. */
-static double epoch_seconds(const struct tile_costs *costs, int64_t tiles, double met)
-{
-    const double t = (double)tiles, c = (double)costs->workers, ranks = (double)costs->ranks;
-    const bool alone = costs->workers <= costs->ranks; /* one worker a rank */
-    const double busy = fmin(t, c), idle = alone ? 0.0 : costs->imbalance * busy / t;
-    const double meetings = alone || t <= ranks ? 0.0 : OPERATIONS * costs->meeting;
-    const double rounds = ceil(t / c) * busy / t; /* 3 equal tasks on 2 workers take as long as 4 */
-    return (costs->work * fmax(rounds, 1.0) * (1.0 + idle) + task_seconds(t) + costs->gradient * t +
-            costs->visit * met) /
-               busy +
-           costs->messages * ranks / t + meetings;
-}
+#include "graphs/cost.h"
 
 /* ---- How many tiles of other ranks a tile meets ---- */
 
@@ -271,37 +166,56 @@ static int64_t needed_tiles(const struct sl_source *source,
     return (source->vertices / rows / ranks + 1) * ranks;
 }
 
+/* Return the work of an epoch of a two-layer network on the source. */
+static struct sl_epoch_work work_of(const struct sl_source *source,
+                                    const struct sl_partition_options *options, int64_t ranks)
+{
+    const double n = (double)source->vertices, features = (double)source->features;
+    const bool identity = source->feature_form == SL_FEATURES_IDENTITY;
+    return (struct sl_epoch_work){
+        .vertices = n,
+        .entries = (double)source->adjacency.indices.count + n,
+        .width = (double)options->width,
+        .features = identity ? n
+                    : source->feature_form == SL_FEATURES_CSR
+                        ? (double)source->features_csr.indices.count
+                        : n * features / 16.0, /* the BLAS is 16 times faster */
+        .rows = identity ? n : features,
+        .identity = identity,
+        .link = (double)options->link,
+        .workers = options->gpus > 0 ? options->gpus : options->cores,
+        .ranks = ranks,
+        .gpus = options->gpus > 0,
+    };
+}
+
+/* Largest share of GPUs' time that tasks may cost, so that cores get some tasks, too. */
+static const double COST_OF_SHARING = 0.1;
+
 int64_t sl_tile_choice(struct sl_runtime *rt, const struct sl_source *source,
                        const struct sl_partition_options *options, int64_t ranks)
 {
-    const bool gpus = options->gpus > 0, sends = !gpus && ranks > 1;
-    const int64_t width = options->width, cores = options->cores,
-                  workers = gpus ? options->gpus : cores, units = cores > workers ? cores : workers;
-    const struct tile_costs costs = {
-        .work = work_seconds(source, width, gpus),
-        .gradient = gpus ? 0.0 : gradient_seconds(source, width),
-        .messages = sends ? message_seconds(source, width, ranks, options->link) : 0.0,
-        .visit = sends ? visit_seconds(source) : 0.0,
-        .meeting = gpus ? 0.0 : MEETING_SECONDS,
-        .imbalance = gpus ? IMBALANCE_OF_GPUS : IMBALANCE * log2((double)workers),
-        .workers = workers,
-        .ranks = ranks};
-    const int64_t needed = needed_tiles(source, options, ranks);
+    const struct sl_epoch_work work = work_of(source, options, ranks);
+    const int64_t units = options->cores > work.workers ? options->cores : work.workers,
+                  needed = needed_tiles(source, options, ranks);
+    const double shared =
+        work.gpus && options->shared ? COST_OF_SHARING * sl_cost_multiplications(&work) : 0.0;
     const struct candidates all = {needed, ranks,
                                    8 * units > needed ? (8 * units - needed) / ranks + 1 : 1};
-    double *met = calloc((size_t)all.count, sizeof *met);
+    double *met = calloc((size_t)all.count, sizeof *met), least = HUGE_VAL;
     if (!met)
         sl_fatal("no memory to compare %lld numbers of tiles", (long long)all.count);
-    if (sends && all.count > 1)
+    if (!work.gpus && ranks > 1 && all.count > 1)
         measure_met(rt, source, &all, ranks, met);
-    int64_t best = 0;
-    for (int64_t k = 1; k < all.count; k++) {
+    int64_t best = needed;
+    for (int64_t k = 0; k < all.count; k++) {
         const int64_t tiles = needed + k * ranks;
-        if (epoch_seconds(&costs, tiles, met[k]) <
-                epoch_seconds(&costs, needed + best * ranks, met[best]) ||
-            (gpus && options->shared && task_seconds((double)tiles) < COST_OF_SHARING * costs.work))
-            best = k;
+        const double seconds = sl_cost_epoch(&work, (double)tiles, met[k]);
+        if (seconds < least || sl_cost_tasks((double)tiles) < shared) {
+            least = seconds;
+            best = tiles;
+        }
     }
     free(met);
-    return needed + best * ranks;
+    return best;
 }

@@ -5,10 +5,10 @@
 
 #include "core/error.h"
 #include "data/aggregated.h"
-#include "graphs/layer.h"
-#include "graphs/layer_jump.h"
+#include "graphs/cost.h"
 
-bool sl_group_epoch_counts(const struct sl_group_epoch *e, const struct sl_layer_shape *layer)
+/* Whether a layer aggregates and counts in hops. */
+static bool counts(const struct sl_group_epoch *e, const struct sl_layer_shape *layer)
 {
     return !layer->kind->alone && !(e->read && layer == e->model.layer);
 }
@@ -20,7 +20,7 @@ static void list_layers(struct sl_group_epoch *e, const struct sl_source *source
     sl_model_list(&shape, &e->model);
     e->layers = 0;
     for (int l = 0; !e->model.failed && l < e->model.count; l++)
-        e->layers += sl_group_epoch_counts(e, &e->model.layer[l]);
+        e->layers += counts(e, &e->model.layer[l]);
     e->most = e->layers > 1 ? e->layers : 1;
 }
 
@@ -113,28 +113,29 @@ static double seconds_of_sums(const struct sl_group_epoch *e, const struct sl_ra
                                           .columns = 1,
                                           .entries = (double)e->entries[reach] / by.ranks,
                                           .rows = (double)e->rows[to] * by.clones / by.ranks};
-        seconds += sl_rates_spmm_seconds(rates, walk.entries, walk.rows,
-                                         width_of(layer, back) * e->size, (double)e->rows[from]) +
-                   sl_layer_walk_seconds(layer, &walk);
+        seconds +=
+            sl_cost_walk(layer, &walk, width_of(layer, back) * e->size, (double)e->rows[from]);
     }
     return seconds;
 }
 
-/* Return the seconds of a layer's dense products and of passes over its rows, on each rank. A
- * weight takes three products; in the first layer, two. */
+/* Return the seconds of a layer's products with weights and of passes over its rows, on each rank.
+ */
 static double seconds_of_rows(const struct sl_group_epoch *e, const struct sl_rates *rates,
                               double rows, const struct sl_layer_shape *layer)
 {
-    enum { PASSES = 6 };
-    const bool first = layer == e->model.layer;
-    const double products =
-        (first ? 2.0 : 3.0) * layer->kind->weights.count * (layer->inputs > 1 ? layer->inputs : 1);
-    const double in = (double)layer->in, out = (double)layer->out;
-    const double product = first && e->features > 0.0 && (e->cached || layer->in >= layer->out)
-                               ? sl_rates_features_seconds(rates, rows * e->features, out, e->kept)
-                               : 2.0 * rows * in * out / rates->gemm;
-    return products * product +
-           (PASSES * e->size + sl_jump_max_bytes(layer)) * rows * out / rates->stream;
+    const bool first = layer == e->model.layer,
+               sparse = first && (e->cached || layer->in >= layer->out);
+    const struct sl_layer_work weight = {.rates = rates,
+                                         .n = rows,
+                                         .entries = sparse ? rows * e->features : 0.0,
+                                         .in = (double)layer->in,
+                                         .out = (double)layer->out,
+                                         .kept = e->kept,
+                                         .first = first};
+    return layer->kind->weights.count * (layer->inputs > 1 ? layer->inputs : 1) *
+               sl_cost_weight(&weight, 1) +
+           sl_cost_passes(rates, layer, rows, e->size);
 }
 
 /* Each layer computes the rows that later layers read. */
@@ -146,7 +147,7 @@ double sl_group_epoch_computing(const struct sl_group_epoch *e, const struct sl_
     for (int l = 0; l < e->model.count; l++) {
         const struct sl_layer_shape *layer = &e->model.layer[l];
         int hops = done < e->layers ? hops_after(e, h, done) : 0;
-        if (sl_group_epoch_counts(e, layer)) {
+        if (counts(e, layer)) {
             const bool aggregated = l == 0 && e->cached;
             if (!aggregated)
                 seconds += seconds_of_sums(e, rates, h, done, layer, by);
@@ -158,11 +159,19 @@ double sl_group_epoch_computing(const struct sl_group_epoch *e, const struct sl_
     return seconds;
 }
 
-/* Return 2 (rows, and their gradients) for every h-th layer that aggregates, except the last one.
- * The next layer waits, so nothing overlaps these messages. */
-int sl_group_epoch_times(const struct sl_group_epoch *e, int h)
+/* The next layer waits, so nothing overlaps the messages of a layer that is refreshed. */
+struct sl_group_refreshed sl_group_epoch_refreshed(const struct sl_group_epoch *e, int h)
 {
-    return e->layers > 0 ? 2 * ((e->layers - 1) / h) : 0;
+    struct sl_group_refreshed refreshed = {0, 0.0};
+    int done = 0;
+    for (int l = 0; h > 0 && l < e->model.count; l++) {
+        const struct sl_layer_shape *layer = &e->model.layer[l];
+        if (!counts(e, layer) || ++done % h != 0 || done == e->layers)
+            continue;
+        refreshed.times += 2;
+        refreshed.bytes += 2.0 * (double)layer->out * e->size;
+    }
+    return refreshed;
 }
 
 int64_t sl_group_epoch_outer(const struct sl_group_epoch *e, int h)
@@ -173,16 +182,13 @@ int64_t sl_group_epoch_outer(const struct sl_group_epoch *e, int h)
 double sl_group_epoch_messages(const struct sl_group_epoch *e, const struct sl_link *link, int h,
                                const struct sl_group_among *among)
 {
+    const struct sl_group_refreshed refreshed = sl_group_epoch_refreshed(e, h);
     const double peers = (among->groups - 1.0) * among->ranks / among->columns;
-    double seconds = 0.0;
-    int done = 0;
+    double seconds = among->outer > 0.0
+                         ? sl_link_seconds(link, among->outer / among->ranks * refreshed.bytes,
+                                           refreshed.times * peers)
+                         : 0.0;
     for (int l = 0; l < e->model.count; l++)
-        seconds += sl_layer_tree_seconds(&e->model.layer[l], link, among->groups);
-    for (int l = 0; among->outer > 0.0 && l < e->model.count; l++) {
-        const double row = (double)e->model.layer[l].out * e->size;
-        done += sl_group_epoch_counts(e, &e->model.layer[l]);
-        if (sl_group_epoch_counts(e, &e->model.layer[l]) && done % h == 0 && done < e->layers)
-            seconds += 2.0 * sl_link_seconds(link, among->outer / among->ranks * row, peers);
-    }
+        seconds += sl_cost_trees(&e->model.layer[l], link, among->groups);
     return seconds;
 }

@@ -38,12 +38,13 @@ void sl_group_epoch_count(struct sl_group_epoch *e, const struct sl_selection *a
 void sl_group_epoch_sum_features(struct sl_group_epoch *e, const struct sl_source *source,
                                  const int32_t *row, int64_t rows);
 
-/* Whether a layer aggregates and counts in hops. */
-bool sl_group_epoch_counts(const struct sl_group_epoch *e, const struct sl_layer_shape *layer);
-
-/* Return how many times rows of other groups, or their gradients, travel in a step, if every h-th
- * layer is refreshed. */
-int sl_group_epoch_times(const struct sl_group_epoch *e, int h);
+/* How many times rows of other groups, or their gradients, travel in a step, and the bytes of a
+ * vertex in all these times. Every h-th layer that aggregates is refreshed, except the last one. */
+struct sl_group_refreshed {
+    int times;
+    double bytes;
+};
+struct sl_group_refreshed sl_group_epoch_refreshed(const struct sl_group_epoch *e, int h);
 
 int64_t sl_group_epoch_outer(const struct sl_group_epoch *e, int h);
 

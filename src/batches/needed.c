@@ -8,7 +8,7 @@
 #include "batches/group_epoch.h"
 #include "core/error.h"
 #include "data/vertex_set.h"
-#include "graphs/layer.h"
+#include "graphs/cost.h"
 #include "graphs/vertex_cut.h"
 
 /* ---- Vertices of a split ---- */
@@ -179,7 +179,7 @@ static double seconds_of_hops(const struct sl_group_epoch *e, const struct sl_ra
 {
     double bytes = 0.0;
     for (int l = 0; l < e->model.count; l++)
-        bytes += sl_layer_parameter_bytes(&e->model.layer[l]);
+        bytes += sl_cost_parameter_bytes(&e->model.layer[l]);
     return e->most * (GRADIENT_PASSES * bytes / (rates->stream * cores) + e->layers * rates->task);
 }
 

@@ -235,11 +235,6 @@ double sl_link_busy_seconds(const struct sl_link *link, double bytes, double mes
                 sl_link_seconds(&sl_rates_usual.network, bytes, messages));
 }
 
-double sl_link_tree_seconds(const struct sl_link *link, double bytes, double ranks)
-{
-    return 2.0 * ceil(log2(ranks)) * sl_link_seconds(link, bytes, 1.0);
-}
-
 /* ---- Seconds of operations ---- */
 
 /* CACHE_SHARE: the share of a cache that rows of one table have. CORE_BYTES: a core's own cache is

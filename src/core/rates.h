@@ -57,10 +57,6 @@ struct sl_link sl_rates_link(const struct sl_rates *rates, int ranks);
 double sl_link_seconds(const struct sl_link *link, double bytes, double messages);
 double sl_link_busy_seconds(const struct sl_link *link, double bytes, double messages);
 
-/* Return the seconds of two binomial trees of messages of `bytes` bytes: a layer's gradient goes
- * from all ranks to one, and the layer's weights come back. */
-double sl_link_tree_seconds(const struct sl_link *link, double bytes, double ranks);
-
 /* ---- Seconds of operations ---- */
 
 /* Return the seconds of reading `rows` random rows of `row_bytes` each from a table of

@@ -9,7 +9,7 @@
 #include "batches/sets.h"
 #include "codelets/metrics.h"
 #include "core/error.h"
-#include "graphs/layer.h"
+#include "graphs/cost.h"
 
 /* Predicted seconds of a step: the slowest group's computing, traffic inside it, and messages;
  * `all`: the sum of all groups. */
@@ -61,22 +61,15 @@ static int hops_of(const struct planning *p)
  * one hop, for one column of ranks. */
 static void add_rows(const struct planning *p, double outer, struct sl_group_plan *of)
 {
-    const struct sl_group_epoch *e = &p->epoch;
+    const struct sl_group_refreshed refreshed = sl_group_epoch_refreshed(&p->epoch, p->hops);
     const double others = p->options->groups - 1, ranks = p->options->each,
                  columns = fmax(of->inside.grid.columns, 1.0);
     const double pairs = ranks * ranks / columns * others * p->hops; /* pairs of ranks, at most */
-    int done = 0;
-    if (p->hops == 0)
+    if (outer <= 0.0)
         return;
-    of->rows += sl_group_epoch_times(e, p->hops) * outer;
-    for (int l = 0; outer > 0.0 && l < e->model.count; l++) {
-        done += sl_group_epoch_counts(e, &e->model.layer[l]);
-        if (sl_group_epoch_counts(e, &e->model.layer[l]) && done % p->hops == 0 &&
-            done < e->layers) {
-            of->between_bytes += 2.0 * outer * (double)e->model.layer[l].out * e->size;
-            of->between_messages += 2.0 * pairs;
-        }
-    }
+    of->rows += refreshed.times * outer;
+    of->between_bytes += refreshed.bytes * outer;
+    of->between_messages += refreshed.times * pairs;
 }
 
 static void add_seconds(const struct planning *p, const struct sl_group_prediction *one,
@@ -264,7 +257,7 @@ static void add_statistics(const struct sl_layer_shape *layer, double times,
 {
     const double width = (double)layer->out;
     of->between_bytes +=
-        times * (2.0 * width * (sizeof(double) + sizeof(float)) + sl_layer_parameter_bytes(layer));
+        times * (2.0 * width * (sizeof(double) + sizeof(float)) + sl_cost_parameter_bytes(layer));
     of->between_messages += 3.0 * times;
 }
 
@@ -275,7 +268,7 @@ static void add_sums(const struct planning *p, int steps, struct sl_group_plan *
     const double times = (double)(p->options->groups - 1) * steps;
     for (int l = 0; l < p->epoch.model.count; l++) {
         const struct sl_layer_shape *layer = &p->epoch.model.layer[l];
-        const double bytes = sl_layer_parameter_bytes(layer);
+        const double bytes = sl_cost_parameter_bytes(layer);
         of->between_bytes += 2.0 * times * bytes;
         of->between_messages += 2.0 * times * (bytes > 0.0);
         if (layer->kind->vectors.averages)
@@ -382,7 +375,8 @@ static int cut_groups(struct planning *p, const int32_t *part,
 /* Whether one hop less needs as few refreshings. */
 static bool is_left_out(const struct planning *p, int h)
 {
-    return h > 1 && sl_group_epoch_times(&p->epoch, h) == sl_group_epoch_times(&p->epoch, h - 1);
+    return h > 1 && sl_group_epoch_refreshed(&p->epoch, h).times ==
+                        sl_group_epoch_refreshed(&p->epoch, h - 1).times;
 }
 
 static int add_epoch(struct planning *p, int hops, struct sl_group_plan **list, int *count)

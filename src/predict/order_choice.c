@@ -133,6 +133,15 @@ static void cut_shares(const struct sl_source *source, int64_t *cut, int shares)
     cut[shares] = n;
 }
 
+double sl_order_sum_seconds(const struct sl_source *source, const struct sl_training *training)
+{
+    const double n = (double)source->vertices,
+                 row = (double)training->assembly.model.hidden * sizeof(float);
+    return sl_assembly_aggregations(&training->assembly) *
+           sl_rates_spmm_seconds(&sl_rates_usual, (double)source->adjacency.indices.count, n, row,
+                                 n);
+}
+
 enum { LEAST_VERTICES = 1000 }; /* smaller graphs wait for tasks alone */
 
 /* Returns the seconds of an epoch in which cores wait for the core with most entries. */
@@ -141,15 +150,11 @@ static double waiting_seconds(const struct sl_source *source, const struct sl_tr
 {
     enum { MOST_SHARES = 256 };
     int64_t cut[MOST_SHARES + 1];
-    const double n = (double)source->vertices,
-                 row = (double)training->assembly.model.hidden * sizeof(float);
     if (shares < 2 || shares > MOST_SHARES || source->vertices < LEAST_VERTICES)
         return 0.0;
     cut_shares(source, cut, shares);
-    double seconds =
-        (imbalance(&source->adjacency.indptr, cut, shares) - 1.0) *
-        sl_assembly_aggregations(&training->assembly) *
-        sl_rates_spmm_seconds(&sl_rates_usual, (double)source->adjacency.indices.count, n, row, n);
+    double seconds = (imbalance(&source->adjacency.indptr, cut, shares) - 1.0) *
+                     sl_order_sum_seconds(source, training);
     if (source->feature_form == SL_FEATURES_CSR)
         seconds +=
             (imbalance(&source->features_csr.indptr, cut, shares) - 1.0) * 2.0 *

@@ -14,6 +14,9 @@ struct sl_order_choice {
     char reason[256];  /* a sentence */
 };
 
+/* Return the seconds in which a usual core sums rows in all aggregations of an epoch. */
+double sl_order_sum_seconds(const struct sl_source *source, const struct sl_training *training);
+
 /* 1D in the order that there is, and in random order. */
 struct sl_random_order {
     bool counted;

@@ -12,6 +12,7 @@
 #include "core/view.h"
 #include "graphs/collective.h"
 #include "graphs/columns.h"
+#include "graphs/cost.h"
 #include "graphs/layer.h"
 #include "graphs/layer_jump.h"
 #include "graphs/product.h"
@@ -458,20 +459,18 @@ static void add_aggregation_times(const struct predicting *f, const struct sl_la
         const struct flow flow = flow_of(f, layer, &list[a], r);
         const double row = (double)moved_bytes(&list[a], sl_grid_column(&f->grid, r));
         const struct sl_counted_walk is = walk_in(f, &list[a], layer);
-        const double rows = rows_within(f, own, is.to);
         const double states =
             f->d->kind->clones && !list[a].transposed ? list[a].reducer->outputs : 1.0;
         const bool packs = !(f->d->kind->clones && list[a].again);
         const double packed = packs ? f->d->kind->share(f->d, list[a].transposed) * m->packed : 0.0;
         const double nnz = (double)sl_counts_nnz(m);
-        const double met = sl_rates_spmm_seconds(f->rates, nnz, rows, row, m->table) +
-                           sl_layer_walk_seconds(&layer->model->shape,
-                                                 &(struct sl_walk_size){.rates = f->rates,
-                                                                        .way = way_of(&list[a]),
-                                                                        .first = layer->index == 0,
-                                                                        .columns = f->grid.columns,
-                                                                        .entries = nnz,
-                                                                        .rows = rows});
+        const struct sl_walk_size walk = {.rates = f->rates,
+                                          .way = way_of(&list[a]),
+                                          .first = layer->index == 0,
+                                          .columns = f->grid.columns,
+                                          .entries = nnz,
+                                          .rows = rows_within(f, own, is.to)};
+        const double met = sl_cost_walk(&layer->model->shape, &walk, row, m->table);
         const double passes = passes_of(f, layer, &list[a]);
         rank->compute +=
             passes * (met + aggregation_tasks(f, m) * f->rates->task / f->rates->cores +
@@ -481,31 +480,35 @@ static void add_aggregation_times(const struct predicting *f, const struct sl_la
     }
 }
 
-/* Products with weights, and passes over what the layer hands on. */
+/* Products with weights, and passes over what the layer hands on. Columns of the grid share rows.
+ */
 static double product_seconds(const struct predicting *f, const struct sl_layer *layer, int r)
 {
     enum { PASSES = 6, PRODUCTS = 3 };
     const struct sl_tile_run run = sl_grid_group(f->d, r);
-    const double n = rows_within(
-        f, run, layer->order == SL_GEMM_FIRST ? sl_reach_of_input(layer) : layer->rows.hops);
-    const double columns = f->grid.columns, out = (double)layer->columns.product;
-    const double share = n / (double)f->net->graph->adjacency->rows / columns;
+    const int hops = layer->order == SL_GEMM_FIRST ? sl_reach_of_input(layer) : layer->rows.hops;
+    const double n = rows_within(f, run, hops) / f->grid.columns;
     const int weights = sl_layer_product_count(layer);
     const struct sl_layer_shape *shape = &layer->model->shape;
-    const double tasks =
-        (double)(run.to - run.from) * (columns * PRODUCTS * weights + sl_jump_max_tasks(shape)) +
-        PASSES;
+    const double tasks = (double)(run.to - run.from) *
+                             (f->grid.columns * PRODUCTS * weights + sl_jump_max_tasks(shape)) +
+                         PASSES;
     double seconds = tasks * f->rates->task / f->rates->cores +
-                     (PASSES * 4.0 + sl_jump_max_bytes(shape)) * n * (double)layer->out / columns /
-                         f->rates->stream;
+                     sl_cost_passes(f->rates, shape, n, sizeof(float));
     for (int w = 0; w < weights; w++) {
         const struct sl_input *input = sl_network_input(f->net, layer, w);
-        if (layer->index == 0 && input->sparse && layer->order != SL_SPMM_FIRST)
-            seconds += 2.0 * sl_rates_features_seconds(f->rates, share * (double)input->csr.nnz,
-                                                       out, 1.0 - layer->dropout);
-        else
-            seconds += ((layer->index ? 2.0 : 1.0) + sl_network_passes(f->net, layer)) * 2.0 * n *
-                       (double)layer->in * out / columns / f->rates->gemm;
+        const bool sparse = layer->index == 0 && input->sparse && layer->order != SL_SPMM_FIRST;
+        const double share = n / (double)f->net->graph->adjacency->rows;
+        const struct sl_layer_work weight = {
+            .rates = f->rates,
+            .n = n,
+            .entries = sparse ? share * (double)input->csr.nnz : 0.0,
+            .in = (double)layer->in,
+            .out = (double)layer->columns.product,
+            .kept = 1.0 - layer->dropout,
+            .first = layer->index == 0,
+        };
+        seconds += sl_cost_weight(&weight, sparse ? 1 : sl_network_passes(f->net, layer));
     }
     return seconds + (layer->beside ? product_seconds(f, layer->beside, r) : 0.0);
 }
@@ -516,7 +519,7 @@ static void add_times(const struct predicting *f, struct sl_prediction *out)
     const struct sl_link link = sl_rates_link(f->rates, f->d->ranks);
     double trees = 0.0;
     for (int l = 0; l < f->net->layers; l++)
-        trees += sl_layer_tree_seconds(&f->net->layer[l].model->shape, &link, f->d->ranks);
+        trees += sl_cost_trees(&f->net->layer[l].model->shape, &link, f->d->ranks);
     for (int r = 0; r < f->d->ranks; r++) {
         struct sl_rank_prediction *rank = &out->rank[r];
         for (int l = 0; l < f->net->layers; l++) {

@@ -26,22 +26,6 @@ static int expect_random(const struct sl_partition *now, const struct sl_source 
     return sl_tile_counts_expect(partition, source->adjacency.indices.count, loops, counts);
 }
 
-/* Ranks that share cores do not wait: another rank works meanwhile. */
-static double waiting_seconds(const struct sl_runtime *rt, const struct sl_source *source,
-                              const struct sl_training *training,
-                              const struct sl_stage_balance *window)
-{
-    const double n = (double)source->vertices,
-                 row = (double)training->assembly.model.hidden * sizeof(float),
-                 aggregations = sl_assembly_aggregations(&training->assembly);
-    if (rt->all_cores < rt->ranks)
-        return 0.0;
-    return (window->all - 1.0) * aggregations *
-           sl_rates_spmm_seconds(&sl_rates_usual, (double)source->adjacency.indices.count, n, row,
-                                 n) /
-           rt->all_cores;
-}
-
 static int predict(const struct sl_runtime *rt, const struct sl_source *source,
                    const struct sl_training *training, const struct sl_partition *partition,
                    const struct sl_tile_counts *counts, double *seconds, double *stages)
@@ -59,7 +43,9 @@ static int predict(const struct sl_runtime *rt, const struct sl_source *source,
                                                               rt->ranks, 1),
                                   window = sl_tile_counts_stages(counts, partition->rank_cut,
                                                                  rt->ranks, training->stages);
-    *seconds = prediction.seconds + waiting_seconds(rt, source, training, &window);
+    *seconds = prediction.seconds;
+    if (rt->all_cores >= rt->ranks) /* ranks that share cores do not wait: others work meanwhile */
+        *seconds += (window.all - 1.0) * sl_order_sum_seconds(source, training) / rt->all_cores;
     *stages = one.all;
     sl_prediction_free(&prediction);
     return code;

@@ -12,7 +12,7 @@
 #include "data/aggregated.h"
 #include "data/columns.h"
 #include "data/feature_form.h"
-#include "graphs/layer.h"
+#include "graphs/cost.h"
 #include "recipe/batches_options.h"
 #include "recipe/link_options.h"
 
@@ -259,9 +259,9 @@ static struct sl_layer_work first_layer(const struct sl_config *config,
 static bool cache_pays(const struct sl_config *config, const struct sl_source *source)
 {
     const struct sl_layer_work work = first_layer(config, source, &sl_rates_usual);
-    const double seconds = sl_layer_seconds(&work, SL_AGGREGATED);
-    return seconds <= MOST_CACHED * sl_layer_seconds(&work, SL_GEMM_FIRST) &&
-           seconds <= MOST_CACHED * sl_layer_seconds(&work, SL_SPMM_FIRST);
+    const double seconds = sl_cost_layer(&work, SL_AGGREGATED);
+    return seconds <= MOST_CACHED * sl_cost_layer(&work, SL_GEMM_FIRST) &&
+           seconds <= MOST_CACHED * sl_cost_layer(&work, SL_SPMM_FIRST);
 }
 
 /* ---- The form of the features ---- */
@@ -294,8 +294,8 @@ static enum sl_feature_form choose_form(const struct sl_config *config,
     struct sl_layer_work work = first_layer(config, source, rates);
     const bool cached = sl_config_aggregates(config);
     work.kept = 1.0 - sl_config_input_dropout(config);
-    return form_seconds(config, &work, sl_layer_dense_seconds, cached) <
-                   MOST_DENSE * form_seconds(config, &work, sl_layer_seconds,
+    return form_seconds(config, &work, sl_cost_dense_layer, cached) <
+                   MOST_DENSE * form_seconds(config, &work, sl_cost_layer,
                                              cached && cache_pays(config, source))
                ? SL_FEATURES_DENSE
                : SL_FEATURES_CSR;
