@@ -148,37 +148,9 @@ static int find_rates(struct sl_planning *p)
     return code;
 }
 
-/* Expect the counts of --like, whose vertices and parts are in random order. */
-static int expect_counts(struct sl_planning *p, const struct sl_partition_options *cuts)
-{
-    const int64_t entries = p->source.adjacency.indices.count;
-    const bool loops = p->training.assembly.loops;
-    p->halo.parts = "at random";
-    int code = sl_tile_counts_expect(&p->partition, entries, loops, &p->counts);
-    if (!code)
-        code = sl_partition_create(&p->rt, &p->halo.partition, &p->source, cuts);
-    if (!code)
-        code = sl_tile_counts_expect(&p->halo.partition, entries, loops, &p->halo.counts);
-    if (!code)
-        code = sl_halo_counts_create(&p->halo.halo, &p->rt, &p->halo.partition,
-                                     sl_operands_row_bytes(&p->source, &p->training.assembly));
-    if (!code)
-        sl_halo_counts_expect(&p->halo.halo, p->halo.counts.nnz);
-    return code;
-}
-
-static int count(struct sl_planning *p, const struct sl_partition_options *cuts)
-{
-    int code = sl_tile_counts_read(&p->rt, &p->shares, &p->partition, p->training.assembly.loops,
-                                   NULL, NULL, &p->counts);
-    return code ? code : sl_scenario_halo_create(&p->rt, trained(p), &p->training, cuts, &p->halo);
-}
-
 static int cut(struct sl_planning *p)
 {
     const struct sl_source *graph = trained(p);
-    struct sl_source flat = *graph; /* tiles of clones follow from rows, not hops */
-    flat.selection.hop_cut = NULL;
     p->training = sl_config_training(&p->options, graph);
     struct sl_partition_options cuts = sl_operands_cut(&p->rt, &p->training.assembly);
     cuts.ranks = (int)p->config.ranks;
@@ -193,21 +165,7 @@ static int cut(struct sl_planning *p)
                         " %s (expected no more ranks than vertices)",
                         cuts.ranks, graph->vertices, sl_vertices(graph->vertices));
     p->rt.stages = p->training.stages;
-    int code = sl_source_borrow(graph, &p->shares);
-    if (!code && graph->selection.hop_cut)
-        code = sl_source_order_by_hop_shares(&p->shares, cuts.ranks);
-    if (!code)
-        code = sl_partition_create(&p->rt, &p->partition, &p->shares, &cuts);
-    if (!code && graph->selection.hop_cut)
-        code = sl_partition_create(&p->rt, &p->vertices, &flat, &cuts);
-    if (!code)
-        code = p->config.like ? expect_counts(p, &cuts) : count(p, &cuts);
-    p->has_cut = sl_scenario_cut_fits(&p->training);
-    return code || !p->has_cut
-               ? code
-               : sl_scenario_cut_create(graph, &p->training,
-                                        graph->selection.hop_cut ? &p->vertices : &p->partition,
-                                        &p->halo, sl_space_find(&p->rt).bytes, &p->cut);
+    return sl_scenario_counts_create(&p->rt, graph, &p->training, &cuts, &p->counts);
 }
 
 static int compare_seconds(const void *a, const void *b)
@@ -246,10 +204,10 @@ static void add_evaluations(const struct sl_planning *p, struct sl_plan *memory)
 
 static int predict(struct sl_planning *p)
 {
-    const struct sl_scenario scenario =
-        sl_scenario_of(trained(p), &p->training, &p->partition, &p->counts, &p->rates, &p->core);
-    const int code = sl_scenario_predict_all(&scenario, &p->halo, p->has_cut ? &p->cut : NULL,
-                                             &p->choice.list, &p->choice.count);
+    const struct sl_scenario scenario = sl_scenario_of(
+        trained(p), &p->training, &p->counts.partition, &p->counts.counts, &p->rates, &p->core);
+    const int code =
+        sl_scenario_predict_all(&scenario, &p->counts, &p->choice.list, &p->choice.count);
     if (code)
         return code;
     for (int g = 0; p->needed.row && g < p->choice.count; g++)
@@ -400,12 +358,7 @@ static int run_plan(int argc, char **argv)
         code = sl_planning_report(&p);
     free(p.group);
     sl_scenario_free_all(p.choice.list, p.choice.count);
-    sl_scenario_cut_destroy(&p.cut);
-    sl_scenario_halo_destroy(&p.halo);
-    sl_tile_counts_destroy(&p.counts);
-    sl_partition_destroy(&p.partition);
-    sl_partition_destroy(&p.vertices);
-    sl_source_close(&p.shares);
+    sl_scenario_counts_destroy(&p.counts);
     sl_selection_free(&p.needed);
     sl_source_close(&p.source);
     sl_options_free(sl_config_options, &p.options);

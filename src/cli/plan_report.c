@@ -118,13 +118,14 @@ static json_t *document_of(const struct sl_planning *p)
                             json_string(p->choice.list[g].memory.total <= p->space ? "yes" : "no"));
         json_array_append_new(grids, row);
     }
-    return json_pack(
-        "{s:s, s:s, s:i, s:i, s:I, s:I, s:o, s:o, s:s, s:s, s:s, s:o}", "graph", p->source.name,
-        "machine", p->rates.name, "ranks", p->partition.ranks, "tiles", p->partition.tiles,
-        "vertices", (json_int_t)p->source.vertices, "entries", (json_int_t)p->counts.entries,
-        "configuration", sl_options_to_json(sl_config_options, &p->options), "winner",
-        sl_prediction_to_json(p->choice.winner), "reason", p->choice.reason, "halo_parts",
-        p->halo.parts, "cut_parts", p->has_cut ? p->cut.parts : "none", "grids", grids);
+    return json_pack("{s:s, s:s, s:i, s:i, s:I, s:I, s:o, s:o, s:s, s:s, s:s, s:o}", "graph",
+                     p->source.name, "machine", p->rates.name, "ranks", p->counts.partition.ranks,
+                     "tiles", p->counts.partition.tiles, "vertices", (json_int_t)p->source.vertices,
+                     "entries", (json_int_t)p->counts.counts.entries, "configuration",
+                     sl_options_to_json(sl_config_options, &p->options), "winner",
+                     sl_prediction_to_json(p->choice.winner), "reason", p->choice.reason,
+                     "halo_parts", p->counts.halo.parts, "cut_parts",
+                     p->counts.has_cut ? p->counts.cut.parts : "none", "grids", grids);
 }
 
 static void print_memory(const struct sl_plan *plan)
@@ -208,9 +209,10 @@ static void print(const struct sl_planning *p, const json_t *document)
         snprintf(cores, sizeof cores, " of %d core%s each", p->rates.cores, sl_s(p->rates.cores));
     printf("%s on %d rank%s%s, %d tile%s; %s\nfigures of a training step, of the rank with most; "
            "words are those it receives; parts of the halo%s: %s, of the vertex-cut: %s\n\n",
-           p->source.name, p->partition.ranks, sl_s(p->partition.ranks), cores, p->partition.tiles,
-           sl_s(p->partition.tiles), p->rates.name, p->halo.has_cover ? " and the cover" : "",
-           p->halo.parts, p->has_cut ? p->cut.parts : "none");
+           p->source.name, p->counts.partition.ranks, sl_s(p->counts.partition.ranks), cores,
+           p->counts.partition.tiles, sl_s(p->counts.partition.tiles), p->rates.name,
+           p->counts.halo.has_cover ? " and the cover" : "", p->counts.halo.parts,
+           p->counts.has_cut ? p->counts.cut.parts : "none");
     sl_table_print(shown, columns);
     if (p->choice.count > p->config.rows)
         printf("and %d slower one%s (--rows, --json)\n", p->choice.count - (int)p->config.rows,

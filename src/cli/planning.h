@@ -36,13 +36,8 @@ struct sl_planning {
     struct sl_source source;
     struct sl_selection needed;       /* a step's graph of needed rows; no rows: the whole graph */
     struct sl_needed_size validation; /* graph of evaluations between epochs; zero: none */
-    struct sl_source shares;          /* a step's graph, cut into shares of every hop */
     struct sl_rates rates, core;
-    struct sl_partition partition, vertices; /* cuts of `shares`; of the graph without hops */
-    struct sl_tile_counts counts;
-    struct sl_scenario_halo halo;
-    struct sl_scenario_cut cut;
-    bool has_cut;
+    struct sl_scenario_counts counts;
     int64_t space;
     struct sl_plan_choice choice;
     struct sl_partition_options cuts;

@@ -289,9 +289,10 @@ static int predict_cut(const struct sl_scenario *scenario, struct sl_scenario_cu
     return predict_next(&with_cut, &(struct sl_grid){cut->partition.ranks, 1, 1}, list, count);
 }
 
-int sl_scenario_predict_all(const struct sl_scenario *scenario, struct sl_scenario_halo *halo,
-                            struct sl_scenario_cut *cut, struct sl_prediction **list, int *count)
+int sl_scenario_predict_all(const struct sl_scenario *scenario, struct sl_scenario_counts *counts,
+                            struct sl_prediction **list, int *count)
 {
+    struct sl_scenario_cut *cut = &counts->cut;
     const int ranks = scenario->partition->ranks;
     const int64_t most = narrowest(scenario);
     int code = 0;
@@ -303,9 +304,9 @@ int sl_scenario_predict_all(const struct sl_scenario *scenario, struct sl_scenar
                 code = predict_next(scenario,
                                     &(struct sl_grid){ranks / layers / columns, columns, layers},
                                     list, count);
-    if (!code && halo)
-        code = predict_halo(scenario, halo, list, count);
-    const bool cuts = cut && !has_large_tiles(scenario, &cut->partition);
+    if (!code && counts->has_halo)
+        code = predict_halo(scenario, &counts->halo, list, count);
+    const bool cuts = counts->has_cut && !has_large_tiles(scenario, &cut->partition);
     if (!code && cuts)
         code = predict_cut(scenario, cut, &cut->exact, list, count);
     if (!code && cuts && cut->has_late)
@@ -419,61 +420,22 @@ const struct sl_prediction *sl_scenario_choose(const struct sl_prediction *list,
 
 /* ---- On the ranks that there are ---- */
 
-/* The counts that a decision needs. */
-struct deciding {
-    struct sl_source shares; /* shares of every hop, where hops are known */
-    struct sl_partition partition,
-        vertices; /* the shares'; with hops, the vertices' before they have clones */
-    struct sl_tile_counts counts;
-    struct sl_scenario_halo halo;
-    struct sl_scenario_cut cut;
+static int decide(const struct sl_runtime *rt, const struct sl_source *source,
+                  const struct sl_training *training, struct sl_scenario_counts *counts,
+                  struct sl_decision *out)
+{
     struct sl_rates rates, core;
-    bool has_halo, has_cut;
-};
-
-static int count(struct sl_runtime *rt, const struct sl_source *source,
-                 const struct sl_training *training, int64_t space, struct deciding *d)
-{
-    const struct sl_partition_options options = sl_operands_cut(rt, &training->assembly);
-    struct sl_source flat = *source; /* tiles of clones follow from rows, whatever their hops */
-    flat.selection.hop_cut = NULL;
-    int code = sl_source_borrow(source, &d->shares);
-    if (!code && source->selection.hop_cut)
-        code = sl_source_order_by_hop_shares(&d->shares, rt->ranks);
-    code = sl_runtime_agree(rt, code);
-    if (!code)
-        code = sl_partition_create(rt, &d->partition, &d->shares, &options);
-    if (!code)
-        code = sl_tile_counts_read(rt, &d->shares, &d->partition, training->assembly.loops, NULL,
-                                   NULL, &d->counts);
-    if (!code && source->selection.hop_cut)
-        code = sl_partition_create(rt, &d->vertices, &flat, &options);
-    d->has_halo = !source->order.second_vertex;
-    d->has_cut = rt->rank == 0 && sl_scenario_cut_fits(training);
-    if (!code && d->has_halo)
-        code = sl_scenario_halo_create(rt, source, training, &options, &d->halo);
-    if (!code && d->has_cut)
-        code = sl_scenario_cut_create(source, training,
-                                      source->selection.hop_cut ? &d->vertices : &d->partition,
-                                      d->has_halo ? &d->halo : NULL, space, &d->cut);
-    sl_rates_of_machine(sl_runtime_computing_cores(rt), rt->process->ranks_here, rt->cache_bytes,
-                        &d->rates);
-    sl_rates_of_core(rt->cache_bytes, &d->core);
-    return sl_runtime_agree(rt, code);
-}
-
-static int decide(const struct sl_source *source, const struct sl_training *training,
-                  struct deciding *d, int64_t space, struct sl_decision *out)
-{
-    const struct sl_scenario scenario =
-        sl_scenario_of(source, training, &d->partition, &d->counts, &d->rates, &d->core);
     struct sl_prediction *list;
     int entries;
-    const int code = sl_scenario_predict_all(&scenario, d->has_halo ? &d->halo : NULL,
-                                             d->has_cut ? &d->cut : NULL, &list, &entries);
+    sl_rates_of_machine(sl_runtime_computing_cores(rt), rt->process->ranks_here, rt->cache_bytes,
+                        &rates);
+    sl_rates_of_core(rt->cache_bytes, &core);
+    const struct sl_scenario scenario =
+        sl_scenario_of(source, training, &counts->partition, &counts->counts, &rates, &core);
+    const int code = sl_scenario_predict_all(&scenario, counts, &list, &entries);
     if (!code) {
         const struct sl_prediction *chosen =
-            sl_scenario_choose(list, entries, space, training->inexact, out->reason);
+            sl_scenario_choose(list, entries, counts->space, training->inexact, out->reason);
         out->grid = chosen->grid;
         out->exact = chosen->exact;
         out->named =
@@ -486,26 +448,21 @@ static int decide(const struct sl_source *source, const struct sl_training *trai
 int sl_scenario_decide(struct sl_runtime *rt, struct sl_source *source,
                        const struct sl_training *training, struct sl_decision *decision)
 {
-    struct deciding d = {.has_halo = false};
-    const int64_t space = sl_space_find(rt).bytes;
+    const struct sl_partition_options cuts = sl_operands_cut(rt, &training->assembly);
+    struct sl_scenario_counts counts;
     *decision = (struct sl_decision){.reason = ""};
-    int code = count(rt, source, training, space, &d);
-    memcpy(decision->parts, d.halo.why, sizeof decision->parts);
+    int code = sl_scenario_counts_create(rt, source, training, &cuts, &counts);
+    memcpy(decision->parts, counts.halo.why, sizeof decision->parts);
     if (!code && rt->rank == 0)
-        code = decide(source, training, &d, space, decision);
+        code = decide(rt, source, training, &counts, decision);
     code = sl_runtime_agree(rt, code);
     if (!code)
         sl_runtime_broadcast(rt, 0, decision, sizeof *decision);
     const struct sl_distribution_kind *kind = sl_distribution_names[decision->named].kind;
     if (!code && kind->parts)
-        sl_scenario_halo_hand_over(&d.halo, source);
+        sl_scenario_halo_hand_over(&counts.halo, source);
     if (!code && kind->clones)
-        sl_scenario_cut_hand_over(rt, &d.cut, source);
-    sl_scenario_cut_destroy(&d.cut);
-    sl_scenario_halo_destroy(&d.halo);
-    sl_tile_counts_destroy(&d.counts);
-    sl_partition_destroy(&d.partition);
-    sl_partition_destroy(&d.vertices);
-    sl_source_close(&d.shares);
+        sl_scenario_cut_hand_over(rt, &counts.cut, source);
+    sl_scenario_counts_destroy(&counts);
     return code;
 }

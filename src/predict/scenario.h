@@ -66,14 +66,6 @@ struct sl_scenario_halo {
     char why[256];            /* whether METIS was asked; "" where --partition has the parts */
 };
 
-/* Finds the parts for as many ranks as `cut` says. A file of --partition has them, else METIS finds
- * them. Where METIS would take long, or more memory than rank 0 has, parts are runs of the order of
- * the dataset. Collective. SL_ERR_SYSTEM, SL_ERR_DATA; sl_scenario_halo_destroy in either case. */
-int sl_scenario_halo_create(struct sl_runtime *rt, const struct sl_source *source,
-                            const struct sl_training *training,
-                            const struct sl_partition_options *cut, struct sl_scenario_halo *out);
-void sl_scenario_halo_destroy(struct sl_scenario_halo *halo);
-
 /* Return whether rank 0 reads the whole adjacency, for METIS to cut it: where training has parts,
  * or may choose them, and METIS is done soon. Collective. */
 bool sl_scenario_reads_whole(struct sl_runtime *rt, const struct sl_source *source,
@@ -93,9 +85,6 @@ struct sl_scenario_cut {
     const char *parts;
 };
 
-/* Whether training could be one, and --partition is one. */
-bool sl_scenario_cut_fits(const struct sl_training *training);
-
 /* Counts a vertex-cut for the ranks of `vertices`. The edges' parts follow those of --partition, or
  * METIS', which the halo (or NULL) may have. Random parts are assumed where METIS would take long
  * or more than `space` bytes, and where only the sizes of the graph are known. On this process
@@ -110,13 +99,34 @@ void sl_scenario_cut_destroy(struct sl_scenario_cut *cut);
 void sl_scenario_cut_hand_over(struct sl_runtime *rt, struct sl_scenario_cut *cut,
                                struct sl_source *source);
 
+/* A graph that is cut among ranks, and the counts of all their distributions. */
+struct sl_scenario_counts {
+    struct sl_source shares;       /* the graph; shares of every hop, where hops are known */
+    struct sl_partition partition; /* the cut of `shares` */
+    struct sl_partition vertices;  /* where hops are known: the cut of the graph without hops */
+    struct sl_tile_counts counts;
+    struct sl_scenario_halo halo;
+    struct sl_scenario_cut cut;
+    bool has_halo, has_cut; /* `has_cut`: on rank 0 alone */
+    int64_t space;          /* bytes that each rank can have */
+};
+
+/* Cut a graph among ranks and count. Where only the sizes of the graph are known, expect vertices
+ * in random order. Collective. SL_ERR_SYSTEM, SL_ERR_DATA; sl_scenario_counts_destroy in either
+ * case. */
+int sl_scenario_counts_create(struct sl_runtime *rt, const struct sl_source *source,
+                              const struct sl_training *training,
+                              const struct sl_partition_options *cuts,
+                              struct sl_scenario_counts *out);
+void sl_scenario_counts_destroy(struct sl_scenario_counts *counts);
+
 /* ---- scenario.c ---- */
 
-/* Lists predictions of all grids with no more columns than the narrowest matrix, 1D first, then of
- * a halo, of covers and of vertex-cuts (NULL: none). A vertex-cut with too large tiles is left out.
- * *list is the caller's (sl_scenario_free_all). SL_ERR_SYSTEM. */
-int sl_scenario_predict_all(const struct sl_scenario *scenario, struct sl_scenario_halo *halo,
-                            struct sl_scenario_cut *cut, struct sl_prediction **list, int *count);
+/* List predictions of all grids with no more columns than the narrowest matrix, 1D first, then of
+ * the halo, of covers and of vertex-cuts, as far as they are counted. Leave out a vertex-cut with
+ * too large tiles. The caller frees *list by sl_scenario_free_all. SL_ERR_SYSTEM. */
+int sl_scenario_predict_all(const struct sl_scenario *scenario, struct sl_scenario_counts *counts,
+                            struct sl_prediction **list, int *count);
 void sl_scenario_free_all(struct sl_prediction *list, int count);
 
 /* Choose the fastest prediction within `space` bytes (0: any), or the smallest prediction where

@@ -64,9 +64,12 @@ static enum partition kind_of(const char *partition)
 
 /* ---- A halo ---- */
 
-int sl_scenario_halo_create(struct sl_runtime *rt, const struct sl_source *source,
-                            const struct sl_training *training,
-                            const struct sl_partition_options *cut, struct sl_scenario_halo *out)
+/* Find parts for the ranks of `cut`: in a file of --partition, or else by METIS. Where METIS would
+ * take long, or more memory than rank 0 has, parts are runs of the order of the dataset.
+ * Collective. SL_ERR_SYSTEM, SL_ERR_DATA. */
+static int create_halo(struct sl_runtime *rt, const struct sl_source *source,
+                       const struct sl_training *training, const struct sl_partition_options *cut,
+                       struct sl_scenario_halo *out)
 {
     const int ranks = cut->ranks ? cut->ranks : rt->ranks;
     const enum partition given = kind_of(training->assembly.owners.partition);
@@ -119,7 +122,7 @@ bool sl_scenario_reads_whole(struct sl_runtime *rt, const struct sl_source *sour
            is_cut_soon(source, rt->ranks, space, NULL);
 }
 
-void sl_scenario_halo_destroy(struct sl_scenario_halo *halo)
+static void destroy_halo(struct sl_scenario_halo *halo)
 {
     sl_halo_counts_destroy(&halo->halo);
     sl_cover_counts_destroy(&halo->cover);
@@ -142,7 +145,8 @@ void sl_scenario_halo_hand_over(struct sl_scenario_halo *halo, struct sl_source 
 
 /* ---- A vertex-cut ---- */
 
-bool sl_scenario_cut_fits(const struct sl_training *training)
+/* Whether training could be a vertex-cut, and --partition is one. */
+static bool cut_fits(const struct sl_training *training)
 {
     const bool ordered = training->order && !sl_order_is_none(training->order);
     return !training->no_cut && !ordered &&
@@ -241,4 +245,76 @@ void sl_scenario_cut_hand_over(struct sl_runtime *rt, struct sl_scenario_cut *cu
     source->order.edge_parts = rt->ranks;
     source->order.edge_part = cut->edges.part;
     sl_block_move(&source->blocks, &cut->edges.blocks);
+}
+
+/* ---- All distributions ---- */
+
+/* Expect the counts of a graph of which only the sizes are known. Its order and parts are random.
+ */
+static int expect(struct sl_runtime *rt, const struct sl_source *source,
+                  const struct sl_training *training, const struct sl_partition_options *cuts,
+                  struct sl_scenario_counts *out)
+{
+    const int64_t entries = source->adjacency.indices.count;
+    const bool loops = training->assembly.loops;
+    struct sl_scenario_halo *halo = &out->halo;
+    halo->parts = "at random";
+    int code = sl_tile_counts_expect(&out->partition, entries, loops, &out->counts);
+    if (!code)
+        code = sl_partition_create(rt, &halo->partition, source, cuts);
+    if (!code)
+        code = sl_tile_counts_expect(&halo->partition, entries, loops, &halo->counts);
+    if (!code)
+        code = sl_halo_counts_create(&halo->halo, rt, &halo->partition,
+                                     sl_operands_row_bytes(source, &training->assembly));
+    if (!code)
+        sl_halo_counts_expect(&halo->halo, halo->counts.nnz);
+    return code;
+}
+
+static int count_tiles(struct sl_runtime *rt, const struct sl_source *source,
+                       const struct sl_training *training, const struct sl_partition_options *cuts,
+                       struct sl_scenario_counts *out)
+{
+    const int code = sl_tile_counts_read(rt, &out->shares, &out->partition,
+                                         training->assembly.loops, NULL, NULL, &out->counts);
+    return code || !out->has_halo ? code : create_halo(rt, source, training, cuts, &out->halo);
+}
+
+int sl_scenario_counts_create(struct sl_runtime *rt, const struct sl_source *source,
+                              const struct sl_training *training,
+                              const struct sl_partition_options *cuts,
+                              struct sl_scenario_counts *out)
+{
+    const bool hops = source->selection.hop_cut;
+    struct sl_source flat = *source; /* tiles of clones follow from rows, not hops */
+    flat.selection.hop_cut = NULL;
+    *out = (struct sl_scenario_counts){.has_halo = !source->order.second_vertex,
+                                       .has_cut = rt->rank == 0 && cut_fits(training),
+                                       .space = sl_space_find(rt).bytes};
+    int code = sl_source_borrow(source, &out->shares);
+    if (!code && hops)
+        code = sl_source_order_by_hop_shares(&out->shares, cuts->ranks ? cuts->ranks : rt->ranks);
+    code = sl_runtime_agree(rt, code);
+    if (!code)
+        code = sl_partition_create(rt, &out->partition, &out->shares, cuts);
+    if (!code)
+        code = source->adjacency.indptr.data ? count_tiles(rt, source, training, cuts, out)
+                                             : expect(rt, source, training, cuts, out);
+    if (!code && hops)
+        code = sl_partition_create(rt, &out->vertices, &flat, cuts);
+    if (!code && out->has_cut)
+        code = sl_scenario_cut_create(source, training, hops ? &out->vertices : &out->partition,
+                                      out->has_halo ? &out->halo : NULL, out->space, &out->cut);
+    return sl_runtime_agree(rt, code);
+}
+
+void sl_scenario_counts_destroy(struct sl_scenario_counts *counts)
+{
+    sl_scenario_cut_destroy(&counts->cut);
+    destroy_halo(&counts->halo);
+    sl_tile_counts_destroy(&counts->counts);
+    sl_partition_destroy(&counts->partition);
+    sl_partition_destroy(&counts->vertices);
+    sl_source_close(&counts->shares);
 }
