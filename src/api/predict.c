@@ -40,7 +40,7 @@ static int collect(struct sl_apply *apply, bool embeddings, struct starling_pred
 {
     struct sl_runtime *rt = apply->trainer.rt;
     struct sl_matrix *hidden = apply->trainer.whole.graph.links ? apply->logits : &apply->hidden;
-    p->rows = sl_apply_vertices(apply);
+    p->rows = apply->source.vertices;
     p->columns = apply->logits->cols;
     p->hidden = hidden->cols;
     if (embeddings)
@@ -61,7 +61,6 @@ struct work {
     const starling_model *model;
     const starling_graph *graph;
     const struct sl_apply_options *options;
-    struct sl_source source;
     struct sl_apply apply;
     struct starling_prediction *prediction;
 };
@@ -69,10 +68,8 @@ struct work {
 static int run_model(void *argument)
 {
     struct work *w = argument;
-    int code = sl_source_borrow_alike(w->rt, &w->graph->source, &w->source);
-    if (!code)
-        code = sl_apply_create(&w->apply, w->rt, &w->source, &w->model->checkpoint, "the model",
-                               w->options);
+    const int code = sl_apply_create(&w->apply, w->rt, w->graph->source.path, &w->graph->source,
+                                     &w->model->checkpoint, "the model", w->options);
     return code ? code : collect(&w->apply, w->options->embeddings, w->prediction);
 }
 
@@ -102,7 +99,6 @@ static int start_and_run(const starling_model *model, starling_graph *graph,
         .rt = &rt, .model = model, .graph = graph, .options = &options, .prediction = p};
     code = sl_runtime_guard(&rt, run_model, &work);
     sl_apply_destroy(&work.apply);
-    sl_source_close(&work.source);
     sl_runtime_stop(&rt);
     return code;
 }

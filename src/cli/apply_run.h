@@ -42,12 +42,12 @@ struct sl_apply_run {
      "NAME", "StarPU scheduling policy", "Execution"}
 /* clang-format on */
 
-/* Return the options of sl_apply_create. Strings are borrowed from `run`. */
-struct sl_apply_options sl_apply_run_options(const struct sl_apply_run *run);
-
-/* Start StarPU, and the log on rank 0, for a command with a configuration. `given`: see
- * sl_options_parse. Return 0 or a code of sl_runtime_start. */
-int sl_apply_run_start(const struct sl_apply_run *run, const struct sl_command *command,
-                       const void *config, const bool *given, struct sl_runtime *rt);
+/* Apply the checkpoint of the file words[0] to the dataset words[1]: start StarPU and the log, run
+ * the model, call `use` with the command's configuration, and free everything. `given`: see
+ * sl_options_parse. `options` lack those of `run`. Return the code of the first step that fails. */
+int sl_apply_run(const struct sl_apply_run *run, const struct sl_command *command,
+                 const void *config, const bool *given, char **words,
+                 struct sl_apply_options options,
+                 int (*use)(const void *config, struct sl_apply *apply));
 
 #endif

@@ -133,8 +133,7 @@ static int describe_confusion(struct sl_apply *apply, json_t **confusion)
 
 /* Return the document of all scores. `confusion`: matrices, which the document takes; NULL: none.
  */
-static json_t *describe(struct sl_apply *apply, json_t *confusion,
-                        const struct sl_identities *named)
+static json_t *describe(struct sl_apply *apply, json_t *confusion)
 {
     const struct sl_outcome *outcome = &apply->outcome;
     const struct sl_scores accuracies = sl_outcome_accuracies(outcome);
@@ -156,7 +155,7 @@ static json_t *describe(struct sl_apply *apply, json_t *confusion,
         for (int s = SL_SPLIT_TRAIN; s < SL_SPLITS; s++)
             json_object_set_new(
                 classes, split_names[s],
-                describe_classes(json_object_get(confusion, split_names[s]), named));
+                describe_classes(json_object_get(confusion, split_names[s]), &apply->named));
         json_object_set_new(document, "classes", classes);
         json_object_set_new(document, "confusion", confusion);
     }
@@ -208,13 +207,14 @@ static void print_classes(const json_t *document)
     }
 }
 
-static int tell(const struct config *config, struct sl_apply *apply,
-                const struct sl_identities *named)
+/* Print and write the scores. */
+static int tell(const void *command, struct sl_apply *apply)
 {
+    const struct config *config = command;
     struct sl_runtime *rt = apply->trainer.rt;
     json_t *confusion;
     int code = describe_confusion(apply, &confusion);
-    json_t *document = describe(apply, confusion, named);
+    json_t *document = describe(apply, confusion);
     if (!code && rt->rank == 0 && sl_json_failures())
         code = sl_error(SL_ERR_SYSTEM, "no memory for the scores");
     if (rt->rank == 0 && !code && !config->run.talk.quiet) {
@@ -227,40 +227,6 @@ static int tell(const struct config *config, struct sl_apply *apply,
     return sl_runtime_agree(rt, code);
 }
 
-static int evaluate(const struct config *config, struct sl_runtime *rt, const char *checkpoint_path,
-                    const char *data_path)
-{
-    struct sl_apply_options apply_options = sl_apply_run_options(&config->run);
-    struct sl_checkpoint checkpoint = {0};
-    struct sl_source source = {0};
-    struct sl_apply apply = {0};
-    struct sl_identities named = {0};
-    apply_options.metric = config->metric;
-    apply_options.named = &named;
-    int code = sl_runtime_agree(rt, sl_checkpoint_read(checkpoint_path, &checkpoint));
-    if (!code)
-        code = sl_source_open(rt, data_path, &source);
-    if (!code && !source.targets.labels.data && !sl_apply_predicts_links(&checkpoint))
-        code = sl_error(SL_ERR_DATA,
-                        "%s: there are no labels to compare with (starling predict "
-                        "needs none)",
-                        data_path);
-    if (!code)
-        code = sl_apply_create(&apply, rt, &source, &checkpoint, checkpoint_path, &apply_options);
-    if (!code && apply.trainer.whole.graph.links && !sl_links_given(&source.links))
-        code = sl_error(SL_ERR_DATA,
-                        "%s: there are no links to compare with (expected val_links.npy or "
-                        "test_links.npy; starling predict needs none)",
-                        data_path);
-    if (!code)
-        code = tell(config, &apply, &named);
-    sl_apply_destroy(&apply);
-    sl_identities_free(&named);
-    sl_source_close(&source);
-    sl_checkpoint_free(&checkpoint);
-    return code;
-}
-
 static int run_evaluate(int argc, char **argv)
 {
     struct config config = {0};
@@ -268,15 +234,11 @@ static int run_evaluate(int argc, char **argv)
     bool given[SL_MOST_OPTIONS];
     int code =
         sl_command_parse(&sl_command_evaluate, &config, argc, argv, 2, 2, &positionals, given);
-    struct sl_runtime rt;
     if (!code)
         code = sl_file_probe(config.json);
+    const struct sl_apply_options apply = {.metric = config.metric, .names = true, .scores = true};
     if (!code)
-        code = sl_apply_run_start(&config.run, &sl_command_evaluate, &config, given, &rt);
-    if (!code) {
-        code = evaluate(&config, &rt, argv[0], argv[1]);
-        sl_runtime_stop(&rt);
-    }
+        code = sl_apply_run(&config.run, &sl_command_evaluate, &config, given, argv, apply, tell);
     sl_options_free(options, &config);
     return code;
 }

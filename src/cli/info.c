@@ -236,19 +236,17 @@ static int plan_training(const struct sl_dataset *data, const struct config *con
     struct sl_config training;
     struct sl_source source = {0};
     struct sl_runtime alone = {.ranks = 1};
-    struct sl_rates core;
     int code = sl_config_defaults(&training);
     training.network.layers = config->layers;
     training.network.hidden = config->hidden;
     if (!code)
         code = sl_machine_probe(&machine);
-    sl_rates_of_core(0, &core);
     if (!code)
         code = sl_source_of(data, &source);
     if (!code)
-        code = sl_run_check(&alone, &source, &training, NULL, NULL);
+        code = sl_run_open(&alone, &(struct sl_run_inputs){.trains = true}, &training, &source);
     if (!code)
-        code = sl_run_settle(&alone, &source, &core, NULL, &training, NULL);
+        code = sl_run_settle(&alone, &source, NULL, NULL, &training, NULL);
     if (!code) {
         const struct sl_process process = {
             .workers = machine.cores_allowed, .ranks_here = 1, .gpu_sharers = 1};

@@ -96,9 +96,8 @@ static int open_graph(struct sl_planning *p, const char *path, int positionals)
             p->source.features = p->options.features.project_features;
         return like ? like : sl_edges_settle(&p->options, &p->source);
     }
-    int code = sl_source_open(&p->rt, path, &p->source);
-    if (!code)
-        code = sl_run_check(&p->rt, &p->source, &p->options, NULL, NULL);
+    const struct sl_run_inputs inputs = {.path = path, .trains = true};
+    int code = sl_run_open(&p->rt, &inputs, &p->options, &p->source);
     if (!code)
         code = sl_run_settle(&p->rt, &p->source, &p->core, p->given, &p->options, NULL);
     if (!code && p->options.ranks.order)

@@ -58,7 +58,7 @@ static int write_matrix(struct sl_apply *apply, struct sl_matrix *matrix,
     struct sl_runtime *rt = apply->trainer.rt;
     if (!path)
         return 0;
-    const int64_t shape[] = {sl_apply_vertices(apply), matrix->cols};
+    const int64_t shape[] = {apply->source.vertices, matrix->cols};
     float *all = sl_apply_collect(apply, matrix);
     int code = 0;
     if (rt->rank == 0 && !all)
@@ -163,11 +163,10 @@ static int write_all(const struct config *config, const struct sl_identities *id
                         &(struct output){"<i4", 2, work, &labels, print_labels});
 }
 
-static int write_predictions(struct sl_apply *apply, const struct config *config,
-                             const struct sl_identities *identities)
+static int write_predictions(struct sl_apply *apply, const struct config *config)
 {
     struct sl_runtime *rt = apply->trainer.rt;
-    const int64_t shape[] = {sl_apply_vertices(apply), apply->logits->cols};
+    const int64_t shape[] = {apply->source.vertices, apply->logits->cols};
     if (!config->output && !config->table)
         return 0;
     float *all = sl_apply_collect(apply, apply->logits);
@@ -175,8 +174,8 @@ static int write_predictions(struct sl_apply *apply, const struct config *config
     int code = 0;
     if (rt->rank == 0)
         code = all && work
-                   ? write_all(config, identities, shape, apply->trainer.whole.graph.objective.loss,
-                               all, work)
+                   ? write_all(config, &apply->named, shape,
+                               apply->trainer.whole.graph.objective.loss, all, work)
                    : sl_error(SL_ERR_SYSTEM, "no memory for %" PRId64 " predictions", shape[0]);
     free(all);
     free(work);
@@ -218,9 +217,9 @@ static int check_links(const struct sl_apply *apply, const struct config *config
     return 0;
 }
 
-static int write_all_files(struct sl_apply *apply, const struct config *config,
-                           const struct sl_identities *identities)
+static int write_all_files(const void *command, struct sl_apply *apply)
 {
+    const struct config *config = command;
     const struct sl_outcome *outcome = &apply->outcome;
     const struct sl_loss *loss = apply->trainer.whole.graph.objective.loss;
     const bool links = apply->trainer.whole.graph.links != NULL;
@@ -228,8 +227,7 @@ static int write_all_files(struct sl_apply *apply, const struct config *config,
     if (!code && links)
         code = sl_predict_links(apply,
                                 &(struct sl_predict_links){config->links, config->output,
-                                                           config->table, config->probabilities},
-                                identities);
+                                                           config->table, config->probabilities});
     if (!code && !links)
         code = config->probabilities && !loss->classes
                    ? sl_error(SL_ERR_USAGE,
@@ -237,7 +235,7 @@ static int write_all_files(struct sl_apply *apply, const struct config *config,
                               "classes; --output writes the numbers)")
                    : 0;
     if (!code && !links)
-        code = write_predictions(apply, config, identities);
+        code = write_predictions(apply, config);
     if (!code)
         code =
             write_matrix(apply, links ? apply->logits : &apply->hidden, NULL, config->embeddings);
@@ -255,32 +253,6 @@ static int write_all_files(struct sl_apply *apply, const struct config *config,
     return code;
 }
 
-static int run_model(const struct config *config, struct sl_runtime *rt,
-                     const char *checkpoint_path, const char *data_path)
-{
-    struct sl_apply_options apply_options = sl_apply_run_options(&config->run);
-    struct sl_checkpoint checkpoint = {0};
-    struct sl_source source = {0};
-    struct sl_apply apply = {0};
-    struct sl_identities identities = {0};
-    apply_options.embeddings = config->embeddings != NULL;
-    apply_options.named = config->output || config->table || config->links ? &identities : NULL;
-    int code = sl_runtime_agree(rt, sl_checkpoint_read(checkpoint_path, &checkpoint));
-    if (!code)
-        code = sl_source_open(rt, data_path, &source);
-    if (!code && config->output && (config->links || !source.vertex_ids.data))
-        code = sl_runtime_agree(rt, rt->rank == 0 ? sl_identities_check(config->output) : 0);
-    if (!code)
-        code = sl_apply_create(&apply, rt, &source, &checkpoint, checkpoint_path, &apply_options);
-    if (!code)
-        code = write_all_files(&apply, config, &identities);
-    sl_apply_destroy(&apply);
-    sl_identities_free(&identities);
-    sl_source_close(&source);
-    sl_checkpoint_free(&checkpoint);
-    return code;
-}
-
 static int run_predict(int argc, char **argv)
 {
     struct config config = {0};
@@ -288,13 +260,12 @@ static int run_predict(int argc, char **argv)
     bool given[SL_MOST_OPTIONS];
     int code =
         sl_command_parse(&sl_command_predict, &config, argc, argv, 2, 2, &positionals, given);
-    struct sl_runtime rt;
+    const struct sl_apply_options apply = {.embeddings = config.embeddings != NULL,
+                                           .names = config.output || config.table || config.links,
+                                           .output = config.output};
     if (!code)
-        code = sl_apply_run_start(&config.run, &sl_command_predict, &config, given, &rt);
-    if (!code) {
-        code = run_model(&config, &rt, argv[0], argv[1]);
-        sl_runtime_stop(&rt);
-    }
+        code = sl_apply_run(&config.run, &sl_command_predict, &config, given, argv, apply,
+                            write_all_files);
     sl_options_free(options, &config);
     return code;
 }

@@ -86,14 +86,13 @@ static int write_files(const struct sl_predict_links *files, const struct sl_ide
     return code;
 }
 
-int sl_predict_links(struct sl_apply *apply, const struct sl_predict_links *files,
-                     const struct sl_identities *identities)
+int sl_predict_links(struct sl_apply *apply, const struct sl_predict_links *files)
 {
     struct sl_runtime *rt = apply->trainer.rt;
     struct sl_pairs pairs = {0};
     if (!files->links)
         return 0;
-    int code = rt->rank == 0 ? sl_pairs_read(files->links, identities, &pairs) : 0;
+    int code = rt->rank == 0 ? sl_pairs_read(files->links, &apply->named, &pairs) : 0;
     code = sl_runtime_agree(rt, code);
     float *all = code ? NULL : sl_apply_collect(apply, apply->logits);
     if (!code && rt->rank == 0) {
@@ -102,7 +101,7 @@ int sl_predict_links(struct sl_apply *apply, const struct sl_predict_links *file
                    ? score_all(apply, all, &pairs, score)
                    : sl_error(SL_ERR_SYSTEM, "no memory for %" PRId64 " scores", pairs.count);
         if (!code)
-            code = write_files(files, identities, &pairs, score);
+            code = write_files(files, &apply->named, &pairs, score);
         free(score);
     }
     free(all);

@@ -2,7 +2,6 @@
 #ifndef SL_CLI_PREDICT_LINKS_H
 #define SL_CLI_PREDICT_LINKS_H
 
-#include "data/identities.h"
 #include "run/apply.h"
 
 /* The file of pairs, and the files to write; NULL: none. */
@@ -11,10 +10,9 @@ struct sl_predict_links {
 };
 
 /* Read the pairs, score them on rank 0, and write the files: scores (k) and probabilities (k) as
- * .npy of float32; a table with source, target and score. Without pairs, do nothing. `identities`:
- * what the dataset calls its vertices, on rank 0. Collective. SL_ERR_DATA names file and line or
- * row; SL_ERR_SYSTEM. */
-int sl_predict_links(struct sl_apply *apply, const struct sl_predict_links *files,
-                     const struct sl_identities *identities);
+ * .npy of float32; a table with source, target and score. Without pairs, do nothing. Names of
+ * vertices must be in apply->named. Collective. SL_ERR_DATA names file and line or row;
+ * SL_ERR_SYSTEM. */
+int sl_predict_links(struct sl_apply *apply, const struct sl_predict_links *files);
 
 #endif

@@ -38,14 +38,9 @@ static void collect_tile(struct sl_network *net, struct sl_matrix *matrix, int i
     sl_tile_drop(rt, tile);
 }
 
-int64_t sl_apply_vertices(const struct sl_apply *apply)
-{
-    return apply->trainer.source->vertices;
-}
-
 float *sl_apply_collect(struct sl_apply *apply, struct sl_matrix *matrix)
 {
-    const int64_t vertices = sl_apply_vertices(apply);
+    const int64_t vertices = apply->source.vertices;
     struct sl_network *net = &apply->trainer.whole.network;
     struct sl_runtime *rt = net->rt;
     float *all = rt->rank == 0 ? malloc((size_t)(vertices * matrix->cols) * sizeof *all + 1) : NULL;
@@ -211,27 +206,37 @@ static int adopt_classes(struct sl_source *source, const struct sl_checkpoint *c
     return 0;
 }
 
-/* Everything that can be wrong before the network is made. */
-static int settle(struct sl_apply *apply, struct sl_runtime *rt, struct sl_source *source,
+/* Refuse a dataset without labels or links to compare with. */
+static int check_scores(const struct sl_source *source, const struct sl_config *model)
+{
+    const bool links = sl_config_links(model);
+    if (links ? sl_links_given(&source->links) : source->targets.labels.data != NULL)
+        return 0;
+    return sl_error(SL_ERR_DATA,
+                    "%s: there are no %s to compare with (%sstarling predict needs none)",
+                    source->path, links ? "links" : "labels",
+                    links ? "expected val_links.npy or test_links.npy; " : "");
+}
+
+/* Check everything that can be wrong before the network is made. */
+static int settle(struct sl_apply *apply, struct sl_runtime *rt,
                   const struct sl_checkpoint *checkpoint, const char *name,
                   const struct sl_apply_options *options)
 {
-    struct sl_config *model = &apply->config;
-    int code = model_configuration(options, checkpoint, name, model);
-    code = sl_runtime_agree(rt, code);
-    if (!code)
-        code = sl_run_follow(rt, source, model, json_object_get(checkpoint->description, "dataset"),
-                             name);
+    struct sl_source *source = &apply->source;
+    const struct sl_config *model = &apply->config;
+    const bool alone = sl_config_links(model) || !source->vertex_ids.data;
+    int code = options->scores ? check_scores(source, model) : 0;
+    if (!code && options->output && alone && rt->rank == 0)
+        code = sl_identities_check(options->output);
     if (!code)
         code = check_kind(source, model, name);
-    if (!code)
-        code = sl_run_project(model, source);
     if (!code)
         code = adopt_classes(source, checkpoint, model, name);
     if (!code)
         code = sl_objective_check(model, source);
-    if (!code && options->named && rt->rank == 0)
-        code = sl_identities_take(source, options->named);
+    if (!code && options->names && rt->rank == 0)
+        code = sl_identities_take(source, &apply->named);
     return sl_runtime_agree(rt, code);
 }
 
@@ -250,14 +255,23 @@ static int evaluate(struct sl_apply *apply, bool embeddings)
     return create_plain(net, &net->layer[net->layers - 2].output, &apply->hidden);
 }
 
-int sl_apply_create(struct sl_apply *apply, struct sl_runtime *rt, struct sl_source *source,
-                    const struct sl_checkpoint *checkpoint, const char *name,
-                    const struct sl_apply_options *options)
+int sl_apply_create(struct sl_apply *apply, struct sl_runtime *rt, const char *path,
+                    const struct sl_source *graph, const struct sl_checkpoint *checkpoint,
+                    const char *name, const struct sl_apply_options *options)
 {
+    struct sl_source *source = &apply->source;
+    const json_t *trained = json_object_get(checkpoint->description, "dataset");
     *apply = (struct sl_apply){0};
     int code = sl_checkpoint_check_alike(rt, checkpoint, name);
     if (!code)
-        code = settle(apply, rt, source, checkpoint, name, options);
+        code = sl_runtime_agree(rt, model_configuration(options, checkpoint, name, &apply->config));
+    if (!code)
+        code = sl_run_open(rt,
+                           &(struct sl_run_inputs){
+                               .path = path, .graph = graph, .trained = trained, .model = name},
+                           &apply->config, source);
+    if (!code)
+        code = settle(apply, rt, checkpoint, name, options);
     if (code)
         return code;
     sl_progress_begin("reading rows, making tiles");
@@ -269,9 +283,8 @@ int sl_apply_create(struct sl_apply *apply, struct sl_runtime *rt, struct sl_sou
     if (!code)
         code = sl_trainer_open(&apply->trainer, rt, source, &apply->config, checkpoint);
     if (!code)
-        code =
-            sl_meaning_check_direction(source, apply->trainer.whole.operands.symmetric,
-                                       json_object_get(checkpoint->description, "dataset"), name);
+        code = sl_meaning_check_direction(source, apply->trainer.whole.operands.symmetric, trained,
+                                          name);
     sl_source_release(source);
     sl_progress_end();
     if (code)
@@ -284,13 +297,8 @@ void sl_apply_destroy(struct sl_apply *apply)
 {
     sl_matrix_destroy(&apply->hidden);
     sl_trainer_destroy(&apply->trainer);
+    sl_identities_free(&apply->named);
+    sl_source_close(&apply->source);
     sl_options_free(sl_config_options, &apply->config);
     *apply = (struct sl_apply){0};
-}
-
-bool sl_apply_predicts_links(const struct sl_checkpoint *checkpoint)
-{
-    const json_t *configuration = json_object_get(checkpoint->description, "configuration");
-    const char *task = json_string_value(json_object_get(configuration, "task"));
-    return task && strcmp(task, "links") == 0;
 }

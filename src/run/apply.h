@@ -13,31 +13,29 @@ struct sl_apply_options {
     const struct sl_metric *metric; /* measured on the dataset; NULL: the model's */
     bool embeddings;                /* the output of the last hidden layer is wanted, too; links
                                        have embeddings in the last layer */
-    struct sl_identities *named;    /* set on rank 0, for sl_identities_free; NULL: not wanted */
+    bool names;                     /* names of vertices and classes are wanted on rank 0 */
+    bool scores;                    /* refuse a dataset without labels, or without links */
+    const char *output; /* gets predictions, and their vertices' names beside it; NULL: no file */
 };
 
 struct sl_apply {
     struct sl_config config; /* the model's */
+    struct sl_source source;
+    struct sl_identities named; /* when wanted */
     struct sl_trainer trainer;
     struct sl_outcome outcome; /* scores of the splits; NaN for a split without labels */
     struct sl_matrix *logits;  /* the trainer's */
     struct sl_matrix hidden;   /* when wanted */
 };
 
-/* Run a model on a dataset once. `name`: of the checkpoint, for errors. `source` is given an order,
- * and its arrays are released; its labels may be absent. Collective. SL_ERR_DATA: the model and the
- * dataset do not fit; SL_ERR_USAGE: the options do not; SL_ERR_SYSTEM. Call sl_apply_destroy in
- * either case. */
-int sl_apply_create(struct sl_apply *apply, struct sl_runtime *rt, struct sl_source *source,
-                    const struct sl_checkpoint *checkpoint, const char *name,
-                    const struct sl_apply_options *options);
+/* Open a dataset, `path` or `graph` (the other is NULL), and run a checkpoint's model on it once.
+ * `name`: of the checkpoint, for errors. The dataset's labels may be absent. Collective.
+ * SL_ERR_DATA: the model and the dataset do not fit; SL_ERR_USAGE: the options do not;
+ * SL_ERR_SYSTEM. Call sl_apply_destroy in either case. */
+int sl_apply_create(struct sl_apply *apply, struct sl_runtime *rt, const char *path,
+                    const struct sl_source *graph, const struct sl_checkpoint *checkpoint,
+                    const char *name, const struct sl_apply_options *options);
 void sl_apply_destroy(struct sl_apply *apply);
-
-/* Return whether a checkpoint's model predicts links. */
-bool sl_apply_predicts_links(const struct sl_checkpoint *checkpoint);
-
-/* Return the vertices of the dataset: rows of every matrix below. */
-int64_t sl_apply_vertices(const struct sl_apply *apply);
 
 /* Return a whole matrix (vertices, cols) on rank 0; the caller frees it. NULL on other ranks, and
  * without memory. Clones of a vertex have the same row. Collective. */

@@ -19,7 +19,6 @@
 #include "core/trace.h"
 #include "core/words.h"
 #include "data/columns.h"
-#include "data/feature_form.h"
 #include "groups/preload.h"
 #include "run/fits.h"
 #include "run/open.h"
@@ -80,14 +79,6 @@ static int check_names(const struct sl_config *config)
     return 0;
 }
 
-static int probe_outputs(const struct sl_config *config)
-{
-    int code = sl_file_probe(config->files.dag);
-    code = code ? code : sl_file_probe(config->files.trace);
-    code = code ? code : sl_file_probe(config->files.report);
-    return code ? code : sl_file_probe(config->files.checkpoint);
-}
-
 /* Before a checkpoint is read, which the run may then write. */
 static int lock_outputs(struct sl_train_run *run)
 {
@@ -98,10 +89,14 @@ static int lock_outputs(struct sl_train_run *run)
 
 static int open_outputs(struct sl_train_run *run)
 {
-    const int code = probe_outputs(&run->config);
+    const struct sl_config *config = &run->config;
+    int code = sl_file_probe(config->files.dag);
+    code = code ? code : sl_file_probe(config->files.trace);
+    code = code ? code : sl_file_probe(config->files.report);
+    code = code ? code : sl_file_probe(config->files.checkpoint);
     return code ? code
-                : sl_report_open(&run->report, run->config.files.log,
-                                 run->config.files.resume != NULL, run->config.files.quiet);
+                : sl_report_open(&run->report, config->files.log, config->files.resume != NULL,
+                                 config->files.quiet);
 }
 
 /* All ranks return the same code. */
@@ -174,13 +169,6 @@ static void take_class_names(struct sl_train_run *run)
         json_array_append_new(run->class_names, sl_json_text(names[c]));
 }
 
-static int settle(struct sl_train_run *run, const bool *given)
-{
-    struct sl_rates core;
-    sl_rates_of_core(run->rt.cache_bytes, &core);
-    return sl_run_settle(&run->rt, &run->source, &core, given, &run->config, run->chosen);
-}
-
 /* Return the name of a column of the features, or its number. */
 static const char *name_column(const struct sl_source *source, int64_t c, char text[48])
 {
@@ -217,19 +205,17 @@ int sl_train_open(struct sl_train_run *run, const bool *given)
         code = sl_runtime_agree(rt, configure(run, given));
     if (!code && run->config.files.resume)
         code = sl_checkpoint_check_alike(rt, &run->resumed, run->config.files.resume);
+    const bool hashes = rt->rank == 0 && (run->config.files.log || run->config.files.verify);
+    const struct sl_run_inputs inputs = {
+        .path = run->path,
+        .graph = run->graph,
+        .trained = json_object_get(run->resumed.description, "dataset"),
+        .model = run->config.files.resume,
+        .trains = true,
+        .hashes = hashes ? &run->hashes : NULL,
+    };
     if (!code)
-        code = run->graph ? sl_source_borrow_alike(rt, run->graph, &run->source)
-                          : sl_source_open(rt, run->path, &run->source);
-    if (!code)
-        code = sl_stop_check(rt);
-    if (!code && rt->rank == 0 && (run->config.files.log || run->config.files.verify))
-        run->hashes = sl_source_hashes(&run->source);
-    if (!code && run->graph) /* opened without a word */
-        sl_features_note(&run->source, run->path);
-    if (!code)
-        code = sl_run_check(rt, &run->source, &run->config,
-                            json_object_get(run->resumed.description, "dataset"),
-                            run->config.files.resume);
+        code = sl_run_open(rt, &inputs, &run->config, &run->source);
     if (!code)
         code = sl_runtime_agree(rt, rt->rank == 0 ? open_outputs(run) : 0);
     if (!code)
@@ -239,7 +225,7 @@ int sl_train_open(struct sl_train_run *run, const bool *given)
     if (!code)
         code = sl_stop_check(rt);
     if (!code)
-        code = settle(run, given);
+        code = sl_run_settle(rt, &run->source, NULL, given, &run->config, run->chosen);
     if (!code)
         code = standardize(run, given);
     if (!code)
