@@ -162,6 +162,19 @@ struct sl_model_kind;
     ENTRY(SL_JUMP_MAX, "max") /* the largest of all outputs, value by value */
 enum sl_jump { SL_JUMPS(SL_CHOICE_CONSTANT) };
 
+/* Heads of attention, and how they score an edge. */
+struct sl_head_shape {
+    int heads, last; /* heads of hidden layers, and of the last layer, whose mean is its output */
+    double dropout;
+    float slope;
+};
+
+/* Features and relations of edges that layers read; 0: none. */
+struct sl_edge_shape {
+    int64_t features, relations;
+    int64_t bases; /* weights of relations are sums of so many matrices; 0: each is its own */
+};
+
 /* The shape from which sl_model_kind.list makes layers. */
 struct sl_model_shape {
     struct sl_model_options options;
@@ -183,19 +196,14 @@ struct sl_model_shape {
                                             NULL: there are none */
     double input_dropout, dropout;
     float decay_first, decay_rest;
-    int heads, out_heads; /* heads of hidden layers, and heads of the last layer, whose mean is its
-                             output */
-    double attention_dropout;
-    float slope;
-    int64_t edge_features; /* features of edges that layers read; 0: none */
-    int64_t relations;     /* relations of edges that layers read; 0: none */
-    int64_t bases;         /* their weights are sums of so many; 0: each is its own */
+    struct sl_head_shape attention;
+    struct sl_edge_shape edges;
 };
 
 /* Return the columns of hidden layers: those of all heads. */
 static inline int64_t sl_model_hidden(const struct sl_model_shape *shape)
 {
-    return shape->heads ? shape->heads * shape->hidden : shape->hidden;
+    return shape->attention.heads ? shape->attention.heads * shape->hidden : shape->hidden;
 }
 
 /* A list of layers that grows. */

@@ -19,7 +19,7 @@ static void add_sum(const struct sl_layer_shape *first, const struct sl_model_sh
     struct sl_layer_shape sum = *first;
     sum.out = first->in;
     sum.activation = SL_ACTIVATION_NONE;
-    sum.edge_features = shape->edge_features;
+    sum.edge_features = shape->edges.features;
     sl_layer_list_add(list, &sum);
 }
 

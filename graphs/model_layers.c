@@ -19,13 +19,13 @@ static struct sl_layer_shape layer_of(const struct sl_model_shape *shape, int l)
         .dropout = l == 0 ? shape->input_dropout : shape->dropout,
         .decay = l == 0 ? shape->decay_first : shape->decay_rest,
         .activation = last ? SL_ACTIVATION_NONE : shape->activation,
-        .heads = last ? shape->out_heads : shape->heads,
-        .mean = last && shape->heads > 0,
-        .attention_dropout = shape->attention_dropout,
-        .edge_features = shape->edge_features,
-        .relations = shape->relations,
-        .bases = shape->bases,
-        .slope = shape->slope,
+        .heads = last ? shape->attention.last : shape->attention.heads,
+        .mean = last && shape->attention.heads > 0,
+        .attention_dropout = shape->attention.dropout,
+        .edge_features = shape->edges.features,
+        .relations = shape->edges.relations,
+        .bases = shape->edges.bases,
+        .slope = shape->attention.slope,
     };
 }
 

@@ -165,7 +165,7 @@ static inline void assert_same_dataset(const struct sl_dataset *a, const struct 
     assert_int_equal(a->features, b->features);
     assert_int_equal(a->classes, b->classes);
     assert_int_equal(a->symmetric, b->symmetric);
-    assert_int_equal(a->bag_of_words, b->bag_of_words);
+    assert_int_equal(a->columns.bag_of_words, b->columns.bag_of_words);
     assert_int_equal(a->feature_form, b->feature_form);
     assert_same_csr(&a->adjacency, &b->adjacency);
     const size_t n = (size_t)a->vertices;
@@ -175,7 +175,7 @@ static inline void assert_same_dataset(const struct sl_dataset *a, const struct 
         assert_memory_equal(a->features_dense, b->features_dense,
                             n * (size_t)a->features * sizeof *a->features_dense);
     assert_int_equal(a->labels == NULL, b->labels == NULL);
-    assert_int_equal(a->regression, b->regression);
+    assert_int_equal(a->meaning.regression, b->meaning.regression);
     assert_int_equal(a->multilabels == NULL, b->multilabels == NULL);
     if (a->labels)
         assert_memory_equal(a->labels, b->labels, n * sizeof *a->labels);

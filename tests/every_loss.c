@@ -95,7 +95,7 @@ static void set_labels(struct checking *k)
         }
     data->labels = NULL;
     data->multilabels = k->labels;
-    data->regression = labels == NUMBERS;
+    data->meaning.regression = labels == NUMBERS;
 }
 
 /* ---- Metrics, one by one ---- */

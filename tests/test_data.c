@@ -358,7 +358,7 @@ static void test_directory_is_mended(void **state)
     assert_memory_equal(data.train.ids, expected_train, sizeof expected_train);
     assert_int_equal(data.merged_edges, 1);
     assert_int_equal(data.classes, 2);
-    assert_true(data.bag_of_words);
+    assert_true(data.columns.bag_of_words);
     assert_round_trip(*state, &data);
     sl_dataset_close(&data);
 }
@@ -407,7 +407,7 @@ static void test_multilabel_round_trip(void **state)
                        usual[] = {0, 1, 1, 0, 0, 1};
     data.multilabels = known;
     assert_round_trip(*state, &data);
-    data.regression = true;
+    data.meaning.regression = true;
     assert_round_trip(*state, &data);
     data.multilabels = numbers;
     assert_round_trip(*state, &data);
@@ -454,7 +454,7 @@ static void test_label_kinds(void **state)
         open_ok(dir, &data);
         assert_int_equal(data.multilabels != NULL, kinds[k].several);
         assert_int_equal(data.labels != NULL, !kinds[k].several);
-        assert_int_equal(data.regression, kinds[k].regression);
+        assert_int_equal(data.meaning.regression, kinds[k].regression);
         if (kinds[k].several) {
             assert_int_equal(data.classes, kinds[k].columns ? kinds[k].columns : 1);
             assert_memory_equal(data.multilabels, kinds[k].items,

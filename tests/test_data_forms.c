@@ -101,22 +101,22 @@ static void test_label_names(void **state)
     files_write(*state, "names/meta.json", meta, sizeof meta - 1);
     expect_labels(dir, (int32_t[]){1, 0, -1, 2}, 3);
     open_ok(dir, &data);
-    assert_string_equal(data.class_names[0], "az");
-    assert_string_equal(data.class_names[1], "b");
-    assert_string_equal(data.class_names[2], "\xc3\xbc\xf0\x9f\x90\xa6");
-    assert_null(data.class_names[3]);
+    assert_string_equal(data.meaning.class_names[0], "az");
+    assert_string_equal(data.meaning.class_names[1], "b");
+    assert_string_equal(data.meaning.class_names[2], "\xc3\xbc\xf0\x9f\x90\xa6");
+    assert_null(data.meaning.class_names[3]);
 
     /* In another order, and stored. */
     assert_int_equal(sl_dataset_reorder(&data, "random", 5), SL_OK);
-    assert_string_equal(data.class_names[1], "b");
+    assert_string_equal(data.meaning.class_names[1], "b");
     for (int64_t r = 0; r < 4; r++)
         assert_int_equal(data.labels[r], ((int32_t[]){1, 0, -1, 2})[data.original[r]]);
     const char *copy = files_path(*state, "names_copy");
     assert_int_equal(sl_dataset_write(&data, copy), SL_OK);
     sl_dataset_close(&data);
     open_ok(copy, &data);
-    assert_string_equal(data.class_names[2], "\xc3\xbc\xf0\x9f\x90\xa6");
-    assert_null(data.class_names[3]);
+    assert_string_equal(data.meaning.class_names[2], "\xc3\xbc\xf0\x9f\x90\xa6");
+    assert_null(data.meaning.class_names[3]);
     sl_dataset_close(&data);
 
     PUT_TEXT(dir, "labels", "|S2", "(4, 1)", "q\0p\0q\0pp");
@@ -144,7 +144,7 @@ static void test_class_names(void **state)
             continue;
         }
         open_ok(dir, &data);
-        assert_string_equal(data.class_names[1], "y");
+        assert_string_equal(data.meaning.class_names[1], "y");
         sl_dataset_close(&data);
     }
 }

@@ -92,7 +92,7 @@ static void test_file(void **state)
     fill(x, item);
     open_ok(store(*state, "few", x, NULL), &data);
     assert_int_equal(data.feature_form, SL_FEATURES_CSR);
-    assert_true(data.bag_of_words);
+    assert_true(data.columns.bag_of_words);
     assert_int_equal(data.features, F);
     check_rows(&data.features_csr, NULL);
 
@@ -102,7 +102,7 @@ static void test_file(void **state)
     snprintf(again, sizeof again, "%s", files_path(*state, "again"));
     assert_int_equal(sl_dataset_write(&data, again), SL_OK);
     open_ok(again, &stored);
-    assert_true(stored.bag_of_words);
+    assert_true(stored.columns.bag_of_words);
     check_rows(&stored.features_csr, NULL);
     sl_dataset_close(&stored);
 
@@ -121,13 +121,13 @@ static void test_said(void **state)
     x[N * F - 1] = -1.0f;
     open_ok(store(*state, "negative", x, NULL), &data);
     assert_int_equal(data.feature_form, SL_FEATURES_CSR);
-    assert_false(data.bag_of_words);
+    assert_false(data.columns.bag_of_words);
     sl_dataset_close(&data);
 
     fill(x, item);
     open_ok(store(*state, "no-words", x, ", \"features\": {\"bag_of_words\": false}"), &data);
     assert_int_equal(data.feature_form, SL_FEATURES_CSR);
-    assert_false(data.bag_of_words);
+    assert_false(data.columns.bag_of_words);
     sl_dataset_close(&data);
 }
 
@@ -167,7 +167,7 @@ static enum sl_feature_form form_of(const struct files *files, const char *name,
     struct sl_dataset data;
     open_ok(store(files, name, x, NULL), &data);
     const enum sl_feature_form form = data.feature_form;
-    assert_int_equal(data.bag_of_words, form == SL_FEATURES_CSR);
+    assert_int_equal(data.columns.bag_of_words, form == SL_FEATURES_CSR);
     if (form == SL_FEATURES_DENSE)
         assert_memory_equal(data.features_dense, x, N * F * sizeof *x);
     sl_dataset_close(&data);
@@ -259,31 +259,31 @@ SL_TEST(test_table)
     fill(x, cell);
     assert_int_equal(sl_source_of(&data, &source), 0);
     assert_int_equal(source.feature_form, SL_FEATURES_DENSE);
-    assert_true(sl_columns_are_uneven(&source.scales));
-    assert_true(source.scales.half_full);
-    assert_int_equal(source.scales.most, 0);
-    assert_true(source.scales.scale[0] == 1.0 && source.scales.least > 2);
+    assert_true(sl_columns_are_uneven(&source.change.scales));
+    assert_true(source.change.scales.half_full);
+    assert_int_equal(source.change.scales.most, 0);
+    assert_true(source.change.scales.scale[0] == 1.0 && source.change.scales.least > 2);
     sl_source_close(&source);
-    data.bag_of_words = true;
+    data.columns.bag_of_words = true;
     assert_int_equal(sl_source_of(&data, &source), 0);
     assert_int_equal(source.feature_form, SL_FEATURES_CSR);
     sl_source_close(&source);
-    data.bag_of_words = false;
+    data.columns.bag_of_words = false;
     fill(x, half_cell);
     assert_int_equal(sl_source_of(&data, &source), 0);
     assert_int_equal(source.feature_form, SL_FEATURES_DENSE);
-    assert_false(source.bag_of_words);
+    assert_false(source.columns.bag_of_words);
     sl_source_close(&source);
     fill(x, shift_cell); /* scales within ten of each other: words */
     assert_int_equal(sl_source_of(&data, &source), 0);
-    assert_false(sl_columns_are_uneven(&source.scales));
+    assert_false(sl_columns_are_uneven(&source.change.scales));
     assert_int_equal(source.feature_form, SL_FEATURES_CSR);
-    assert_true(source.bag_of_words);
+    assert_true(source.columns.bag_of_words);
     sl_source_close(&source);
-    data.table = true; /* unless they are columns of a table */
+    data.columns.table = true; /* unless they are columns of a table */
     assert_int_equal(sl_source_of(&data, &source), 0);
     assert_int_equal(source.feature_form, SL_FEATURES_DENSE);
-    assert_false(source.bag_of_words);
+    assert_false(source.columns.bag_of_words);
     sl_source_close(&source);
 }
 
@@ -297,8 +297,8 @@ static void expect_moments(const struct sl_source *source, const float *x, const
         for (int64_t k = 0; k < rows; k++)
             variance += pow((double)x[row[k] * F + j] - mean, 2) / (double)rows;
         const double deviation = variance > 1e-18 ? sqrt(variance) : 1.0;
-        assert_true(fabs(source->moments.mean[j] - mean) <= 1e-12 * fmax(fabs(mean), 1.0));
-        assert_true(fabs(source->moments.deviation[j] - deviation) <= 1e-9 * deviation);
+        assert_true(fabs(source->change.moments.mean[j] - mean) <= 1e-12 * fmax(fabs(mean), 1.0));
+        assert_true(fabs(source->change.moments.deviation[j] - deviation) <= 1e-9 * deviation);
     }
 }
 
@@ -348,7 +348,7 @@ SL_TEST(test_moments)
     assert_int_equal(sl_source_of(&data, &source), 0);
     assert_int_equal(sl_columns_standardize(&alone, &source), 0);
     expect_moments(&source, x, some, 5);
-    assert_float_equal(sl_columns_value(&source.moments, 2, 7.0f), 0.0f, 0.0f);
+    assert_float_equal(sl_columns_value(&source.change.moments, 2, 7.0f), 0.0f, 0.0f);
     assert_float_equal(sl_columns_value(&(struct sl_moments){NULL, NULL}, 2, 7.0f), 7.0f, 0.0f);
     for (int k = 0; k < 5; k++)
         mask[some[k]] = 1;
@@ -356,7 +356,7 @@ SL_TEST(test_moments)
     source.splits.split[SL_SPLIT_TRAIN].kind = 'b';
     source.splits.split[SL_SPLIT_TRAIN].item_bytes = 1;
     source.splits.mask[SL_SPLIT_TRAIN] = true;
-    source.moments.mean = NULL;
+    source.change.moments.mean = NULL;
     assert_int_equal(sl_columns_standardize(&alone, &source), 0);
     expect_moments(&source, x, some, 5);
     assert_int_equal(sl_split_rule_parse("50/25/25", 3, &source.splits.split_rule), 0);

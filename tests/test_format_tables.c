@@ -99,8 +99,8 @@ static void test_table(void **state)
     assert_int_equal(data.features, 2);
     assert_memory_equal(data.features_dense, features, sizeof features);
     assert_memory_equal(data.labels, labels, sizeof labels);
-    assert_string_equal(data.class_names[0], "old");
-    assert_string_equal(data.class_names[1], "young");
+    assert_string_equal(data.meaning.class_names[0], "old");
+    assert_string_equal(data.meaning.class_names[1], "young");
     assert_int_equal(data.train.ids[0], 0);
     assert_int_equal(data.val.ids[0], 1);
     assert_int_equal(data.test.ids[0], 3);
@@ -155,8 +155,8 @@ static void test_columns(void **state)
     assert_int_equal(data.feature_form, SL_FEATURES_DENSE);
     assert_memory_equal(data.features_dense, features, sizeof features);
     for (int c = 0; c < 7; c++)
-        assert_string_equal(data.feature_names[c], names[c]);
-    assert_null(data.feature_names[7]);
+        assert_string_equal(data.columns.names[c], names[c]);
+    assert_null(data.columns.names[7]);
     assert_int_equal(data.classes, 2);
     assert_round_trip(*state, &data);
     sl_dataset_close(&data);
@@ -175,11 +175,11 @@ static void test_label_column(void **state)
     struct sl_dataset data;
     open_rich(*state, "city", &city, &data);
     assert_memory_equal(data.labels, labels, sizeof labels);
-    assert_string_equal(data.class_names[1], "rome");
+    assert_string_equal(data.meaning.class_names[1], "rome");
     assert_int_equal(data.features, 3); /* class has words */
     sl_dataset_close(&data);
     open_rich(*state, "income", &income, &data);
-    assert_string_equal(data.feature_names[0], "age");
+    assert_string_equal(data.columns.names[0], "age");
     assert_int_equal(data.features, 2);
     sl_dataset_close(&data);
     const struct sl_read_options no_label = {.label = "town"}, no_column = {.categorical = "zip,x"};
@@ -294,12 +294,12 @@ static void test_several(void **state)
     struct sl_dataset data;
     open_ok(folder, &data);
     assert_int_equal(data.classes, 3);
-    assert_string_equal(data.class_names[1], "b|a");
+    assert_string_equal(data.meaning.class_names[1], "b|a");
     sl_dataset_close(&data);
     if (sl_dataset_open_with(folder, &apart, &data) != SL_OK)
         fail_msg("%s", sl_error_message());
     assert_int_equal(data.classes, 3);
-    assert_string_equal(data.class_names[2], "c");
+    assert_string_equal(data.meaning.class_names[2], "c");
     for (size_t k = 0; k < COUNT(several); k++)
         assert_true(isnan(several[k]) ? isnan(data.multilabels[k])
                                       : data.multilabels[k] == several[k]);
@@ -478,8 +478,8 @@ SL_TEST(test_facebook)
     assert_int_equal(entries(&data) - sl_csr_diagonal_count(&data.adjacency), entries(&wanted));
     format_same_labels(&data, &wanted);
     for (int64_t c = 0; c < data.classes; c++)
-        assert_non_null(data.class_names[c]);
-    assert_string_equal(data.class_names[3], "tvshow");
+        assert_non_null(data.meaning.class_names[c]);
+    assert_string_equal(data.meaning.class_names[3], "tvshow");
     for (int64_t v = 0; v < data.vertices; v++)
         for (int64_t k = data.adjacency.indptr[v], w = wanted.adjacency.indptr[v];
              k < data.adjacency.indptr[v + 1]; k++)

@@ -185,7 +185,7 @@ int starling_graph_set_features(starling_graph *graph, int64_t columns, const fl
     source->feature_form = SL_FEATURES_DENSE;
     source->features_csr = (struct sl_stored_csr){0};
     source->features = columns;
-    source->bag_of_words = source->table = false;
+    source->columns.bag_of_words = source->columns.table = false;
     graph->settled = false;
     return 0;
 }
@@ -206,7 +206,7 @@ int starling_graph_set_sparse_features(starling_graph *graph, int64_t columns, i
     source->feature_form = SL_FEATURES_CSR;
     source->features_dense = (struct sl_npy){.data = NULL};
     source->features = source->features_csr.cols = columns;
-    source->bag_of_words = true;
+    source->columns.bag_of_words = true;
     graph->settled = false;
     return 0;
 }

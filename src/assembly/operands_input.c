@@ -46,7 +46,7 @@ static void feature_row(const void *context, int64_t r, int64_t *count, const in
         n = data->features;
         for (int64_t e = 0; e < n; e++) {
             x->columns[e] = (int32_t)e;
-            x->values[e] = sl_columns_value(&x->making->source.moments, e, dense[e]);
+            x->values[e] = sl_columns_value(&x->making->source.change.moments, e, dense[e]);
         }
     }
     const double factor =
@@ -419,8 +419,8 @@ static void sum_dense(const void *context, int64_t r, int64_t *count, const int3
     for (int64_t k = 0; k < neighbours; k++) {
         const float *x = w->making.part.data.features_dense + neighbour[k] * width;
         for (int64_t e = 0; e < width; e++)
-            w->sum[e] +=
-                (double)weight[k] * (double)sl_columns_value(&w->making.source.moments, e, x[e]);
+            w->sum[e] += (double)weight[k] *
+                         (double)sl_columns_value(&w->making.source.change.moments, e, x[e]);
     }
     for (int64_t e = 0; e < width; e++)
         w->features.values[e] = (float)w->sum[e];

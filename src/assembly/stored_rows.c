@@ -14,7 +14,7 @@ int sl_stored_rows_create(struct sl_stored_rows *stored, const struct sl_source 
 {
     *stored = (struct sl_stored_rows){
         .features = source->features_dense,
-        .moments = source->moments,
+        .moments = source->change.moments,
         .first = first,
         .rows = rows,
         .width = width,

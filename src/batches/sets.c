@@ -29,7 +29,7 @@ static bool reads_rows(const struct sl_batches *b)
 {
     return b->options.sets > 1 && !sl_config_aggregates(b->config) &&
            sl_features_part_form(b->source) == SL_FEATURES_DENSE &&
-           b->source->projection.columns == 0 && !b->source->features_dense.fortran_order;
+           b->source->change.projection.columns == 0 && !b->source->features_dense.fortran_order;
 }
 
 bool sl_batches_read_features(const struct sl_batches *b)

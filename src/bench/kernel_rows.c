@@ -37,7 +37,7 @@ static void multiply_features(const struct sl_kernel_work *k, bool transposed,
                                              .x = &k->weighted,
                                              .nnz = k->entries,
                                              .drop = drop,
-                                             .vertex = k->vertex,
+                                             .vertex = k->row.vertex,
                                              .width = k->width,
                                              .h = FLOATS(k->h),
                                              .z = FLOATS(k->results.z)});
@@ -104,14 +104,14 @@ static void go_back(const struct sl_kernel_work *k, const struct sl_link_rows *r
 
 static struct sl_argmax chosen_of(const struct sl_kernel_work *k)
 {
-    return (struct sl_argmax){(int32_t *)k->chosen, k->ld, 1.0f};
+    return (struct sl_argmax){(int32_t *)k->row.chosen, k->ld, 1.0f};
 }
 
 static void finish(const struct sl_kernel_work *k, struct sl_epilogue epilogue, struct sl_rows sum,
                    struct sl_rows z)
 {
     epilogue.scale = 1.0f;
-    epilogue.vertex = k->vertex;
+    epilogue.vertex = k->row.vertex;
     sl_kernel_epilogue(SHAPE, &epilogue, &sum, &z);
 }
 
@@ -149,7 +149,8 @@ static void normalise_back(const struct sl_kernel_work *k, bool columns)
 
 static struct sl_softmax softmax_of(const struct sl_kernel_work *k)
 {
-    return (struct sl_softmax){SHAPE, 0.5f, k->factor, k->target, k->h, k->ld, k->results.z, k->ld};
+    return (struct sl_softmax){SHAPE, 0.5f,  k->row.factor, k->row.target,
+                               k->h,  k->ld, k->results.z,  k->ld};
 }
 
 static void lose(const struct sl_kernel_work *k, enum sl_value_loss_kind kind)
@@ -158,8 +159,8 @@ static void lose(const struct sl_kernel_work *k, enum sl_value_loss_kind kind)
                                        .rows = k->rows,
                                        .cols = k->width,
                                        .scale = 0.5f,
-                                       .factor = k->factor,
-                                       .target = k->values,
+                                       .factor = k->row.factor,
+                                       .target = k->row.values,
                                        .z = k->h,
                                        .ldz = k->ld,
                                        .g = k->results.z,
@@ -215,9 +216,9 @@ KERNEL(max_back,
     sl_kernel_max_back(&k->at, k->width, &g, &rows, &chosen, false, &z))
 KERNEL(max_merge,
     const struct sl_argmax from = chosen_of(k), to = {k->results.argmax, k->ld, 1.0f};
-    sl_kernel_max_merge(SHAPE, k->index, &h, &from, &z, &to))
-KERNEL(jump_max, sl_kernel_jump_max(SHAPE, 1, k->factor, &h, &z, k->results.argmax, k->ld))
-KERNEL(jump_max_back, sl_kernel_jump_max_back(SHAPE, 1, &g, (const int32_t *)k->chosen, k->ld, true, k->results.z, k->ld))
+    sl_kernel_max_merge(SHAPE, k->row.index, &h, &from, &z, &to))
+KERNEL(jump_max, sl_kernel_jump_max(SHAPE, 1, k->row.factor, &h, &z, k->results.argmax, k->ld))
+KERNEL(jump_max_back, sl_kernel_jump_max_back(SHAPE, 1, &g, (const int32_t *)k->row.chosen, k->ld, true, k->results.z, k->ld))
 KERNEL(attention, sl_kernel_attention(&k->gat.attention, &k->a, &k->gat.projected, &k->gat.scores, NULL, false, &k->results.state))
 KERNEL(attention_back,
     sl_kernel_attention_back(&k->gat.attention, &k->at, &k->gat.gradient, &k->gat.scores, &k->gat.projected, NULL, false, &k->results.back, false, NULL))
@@ -258,10 +259,10 @@ KERNEL(pair_edges_sums_back, meet_edges_back(k, &k->edges.sums))
 KERNEL(pair_edges_products, meet_edges(k, &k->edges.products))
 KERNEL(pair_edges_products_again, meet_edges_again(k, &k->edges.products))
 KERNEL(pair_edges_products_back, meet_edges_back(k, &k->edges.products))
-KERNEL(epilogue, finish(k, EPILOGUE(.before = k->factor, .bias = k->bias, .relu = true), h, z))
+KERNEL(epilogue, finish(k, EPILOGUE(.before = k->row.factor, .bias = k->bias, .relu = true), h, z))
 KERNEL(epilogue_dropout, finish(k, EPILOGUE(.bias = k->bias, .relu = true, .drop = k->half), h, z))
 KERNEL(epilogue_dropout16, finish(k, EPILOGUE(.bias = k->bias, .relu = true, .drop = k->some), h, z))
-KERNEL(epilogue_mask, finish(k, EPILOGUE(.mask = FLOATS(k->mask), .after = k->factor), g, z))
+KERNEL(epilogue_mask, finish(k, EPILOGUE(.mask = FLOATS(k->mask), .after = k->row.factor), g, z))
 KERNEL(epilogue_elu, finish(k, EPILOGUE(.bias = k->bias, .elu = true), h, z))
 KERNEL(bf16_narrow, finish(k, EPILOGUE(0), h, half_z))
 KERNEL(bf16_widen, finish(k, EPILOGUE(0), half, z))
@@ -269,24 +270,24 @@ KERNEL(norm_row, normalise(k, false))
 KERNEL(norm_batch, normalise(k, true))
 KERNEL(norm_row_back, normalise_back(k, false))
 KERNEL(norm_batch_back, normalise_back(k, true))
-KERNEL(norm_sums, sl_kernel_norm_sums(SHAPE, k->factor, &h, k->results.sums, k->ld))
+KERNEL(norm_sums, sl_kernel_norm_sums(SHAPE, k->row.factor, &h, k->results.sums, k->ld))
 KERNEL(norm_gradient, const struct sl_norm norm = norm_of(k, true); sl_kernel_norm_gradient(&norm, &g, k->results.z, k->ld))
 KERNEL(softmax, const struct sl_softmax s = softmax_of(k); sl_kernel_softmax_loss(&s, k->results.sums, k->results.sums + 1))
 KERNEL(softmax_weighted,
     const struct sl_weighted_softmax weighted = {softmax_of(k), 0.1f, k->weight};
     sl_kernel_weighted_softmax(&weighted, k->results.sums, k->results.sums + 1))
-KERNEL(accuracy, sl_kernel_accuracy(SHAPE, k->target, k->h, k->ld, k->results.sums, k->results.sums + 4))
+KERNEL(accuracy, sl_kernel_accuracy(SHAPE, k->row.target, k->h, k->ld, k->results.sums, k->results.sums + 4))
 KERNEL(loss_sigmoid, lose(k, SL_VALUE_SIGMOID))
 KERNEL(loss_square, lose(k, SL_VALUE_SQUARE))
 KERNEL(adam, step(k, SL_ADAM))
 KERNEL(sgd, step(k, SL_SGD))
 KERNEL(square_sum, k->results.sums[0] = sl_kernel_square_sum(SHAPE, k->h, k->ld))
-KERNEL(pack, sl_kernel_pack_rows(SHAPE, k->index, &h, &z))
-KERNEL(unpack, sl_kernel_unpack_rows(SHAPE, k->index, false, &h, &z))
-KERNEL(unpack_add, sl_kernel_unpack_rows(SHAPE, k->index, true, &h, &z))
+KERNEL(pack, sl_kernel_pack_rows(SHAPE, k->row.index, &h, &z))
+KERNEL(unpack, sl_kernel_unpack_rows(SHAPE, k->row.index, false, &h, &z))
+KERNEL(unpack_add, sl_kernel_unpack_rows(SHAPE, k->row.index, true, &h, &z))
 KERNEL(accumulate, sl_kernel_accumulate(SHAPE, k->h, k->ld, k->results.z, k->ld))
-KERNEL(add_scaled, sl_kernel_add_scaled(SHAPE, 0.5f, k->factor, &half, &z))
-KERNEL(bias_gradient, sl_kernel_bias_gradient(SHAPE, k->factor, &g, k->results.z))
+KERNEL(add_scaled, sl_kernel_add_scaled(SHAPE, 0.5f, k->row.factor, &half, &z))
+KERNEL(bias_gradient, sl_kernel_bias_gradient(SHAPE, k->row.factor, &g, k->results.z))
 
 /* ---- The table ---- */
 

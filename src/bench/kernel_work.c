@@ -108,10 +108,10 @@ static void draw_scales(struct sl_kernel_work *k)
     int32_t *target = take(k, (size_t)(2 * n) * sizeof *target),
             *values = take(k, (size_t)(n * (2 + w)) * sizeof *values);
     const uint64_t key = sl_rng_key(1, SL_RNG_GENERATE, 0, 2);
-    k->vertex = vertex;
-    k->index = index;
-    k->target = target;
-    k->values = values;
+    k->row.vertex = vertex;
+    k->row.index = index;
+    k->row.target = target;
+    k->row.values = values;
     for (int64_t r = 0; !k->room.errors && r < n; r++) {
         vertex[r] = (uint32_t)sl_rng_bits(key, (uint32_t)r, 0);
         index[r] = sl_rng_permute(key, (uint32_t)n, (uint32_t)r);
@@ -273,7 +273,7 @@ static void draw_operands(struct sl_kernel_work *k)
     for (int64_t i = 0; mask && i < n * ld; i++)
         mask[i] = fmaxf(mask[i], 0.0f);
     k->mask = mask;
-    k->factor = draw(k, 1, n, 0.5, 1.5);
+    k->row.factor = draw(k, 1, n, 0.5, 1.5);
     k->weight = draw(k, 3, ld, 0.5, 1.5);
     k->bias = k->weight + ld;
     k->variance = k->weight + 2 * ld;
@@ -344,7 +344,7 @@ static void close_operands(struct sl_kernel_work *k)
     const int64_t all = k->width, heads = k->gat.attention.heads;
     int32_t *chosen = take(k, (size_t)(k->rows * k->ld) * sizeof *chosen);
     k->gat.closed = draw_at(k, sl_attention_state(&k->gat.attention));
-    k->chosen = chosen;
+    k->row.chosen = chosen;
     if (k->room.errors)
         return;
     sl_kernel_work_reset(k);

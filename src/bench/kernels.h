@@ -83,6 +83,15 @@ struct sl_kernel_room {
     } block[SL_KERNEL_BLOCKS];
 };
 
+/* Operands that have an item for each row. */
+struct sl_kernel_rows {
+    const float *factor;            // (rows), positive
+    const uint32_t *vertex, *index; // (rows): random numbers; a random order of the rows
+    const int32_t *target;          // (rows, 2): class and split; all rows train
+    const int32_t *values;          // (rows, 2 + width): label, split, values; all rows train
+    const int32_t *chosen;          // (rows, width): row that each maximum comes from
+};
+
 /* Operands of all kernels. Matrices are (rows, width) with leading dimension `ld`, unless said
  * otherwise. Each row of A has as many entries, without values but with features. */
 struct sl_kernel_work {
@@ -92,12 +101,8 @@ struct sl_kernel_work {
     const float *h, *g;                    /* numbers of both signs */
     const float *mask;                     /* relu's output, half of it 0 */
     const uint16_t *half_h;                /* H as bfloat16 */
-    const float *factor;                   // (rows), positive
     const float *weight, *bias, *variance; // (width), positive; rows of one matrix
-    const uint32_t *vertex, *index;        // (rows): random numbers; a random order of the rows
-    const int32_t *target;                 // (rows, 2): class and split; all rows train
-    const int32_t *values;        // (rows, 2 + width): label, split, values; all rows train
-    const int32_t *chosen;        /* (rows, width): row that each maximum comes from */
+    struct sl_kernel_rows row;
     struct sl_dropout half, some; /* dropout by 1 bit an element, by 16 bits */
     struct sl_kernel_attention gat;
     struct sl_kernel_pair pair;

@@ -134,10 +134,10 @@ SL_KERNEL(sl_loop_peak, (int64_t count, float *x), (count, x))
 
 /* Elements */
 LOOP(accumulate, ROWS COLUMNS k.results.z[i] += k.h[i];)
-LOOP(add_scaled, ROWS COLUMNS k.results.z[i] += 0.5f * k.factor[r] * sl_widen(k.half_h[i]);)
-LOOP(pack, ROWS COLUMNS k.results.z[i] = k.h[k.index[r] * k.ld + j];)
-LOOP(unpack, ROWS COLUMNS k.results.z[k.index[r] * k.ld + j] = k.h[i];)
-LOOP(unpack_add, ROWS COLUMNS k.results.z[k.index[r] * k.ld + j] += k.h[i];)
+LOOP(add_scaled, ROWS COLUMNS k.results.z[i] += 0.5f * k.row.factor[r] * sl_widen(k.half_h[i]);)
+LOOP(pack, ROWS COLUMNS k.results.z[i] = k.h[k.row.index[r] * k.ld + j];)
+LOOP(unpack, ROWS COLUMNS k.results.z[k.row.index[r] * k.ld + j] = k.h[i];)
+LOOP(unpack_add, ROWS COLUMNS k.results.z[k.row.index[r] * k.ld + j] += k.h[i];)
 LOOP(bf16_narrow, ROWS COLUMNS k.results.half_z[i] = sl_narrow(k.h[i]);)
 LOOP(bf16_widen, ROWS COLUMNS k.results.z[i] = sl_widen(k.half_h[i]);)
 LOOP(square_sum,
@@ -146,16 +146,16 @@ LOOP(square_sum,
     k.results.sums[0] = sum;)
 LOOP(bias_gradient,
     memset(k.results.z, 0, (size_t)k.width * sizeof *k.results.z);
-    ROWS COLUMNS k.results.z[j] += k.factor[r] * k.g[i];)
+    ROWS COLUMNS k.results.z[j] += k.row.factor[r] * k.g[i];)
 
 /* Epilogues */
 SL_INLINE float rectify(float x) { return x < 0.0f ? 0.0f : x; }
-LOOP(epilogue, ROWS COLUMNS k.results.z[i] = rectify(k.factor[r] * k.h[i] + k.bias[j]);)
+LOOP(epilogue, ROWS COLUMNS k.results.z[i] = rectify(k.row.factor[r] * k.h[i] + k.bias[j]);)
 LOOP(epilogue_dropout, ROWS COLUMNS
-    k.results.z[i] = rectify(k.h[i] + k.bias[j]) * sl_dropout_factor(&k.half, k.vertex[r], (uint32_t)j);)
+    k.results.z[i] = rectify(k.h[i] + k.bias[j]) * sl_dropout_factor(&k.half, k.row.vertex[r], (uint32_t)j);)
 LOOP(epilogue_dropout16, ROWS COLUMNS
-    k.results.z[i] = rectify(k.h[i] + k.bias[j]) * sl_dropout_factor(&k.some, k.vertex[r], (uint32_t)j);)
-LOOP(epilogue_mask, ROWS COLUMNS k.results.z[i] = k.mask[i] > 0.0f ? k.factor[r] * k.g[i] : 0.0f;)
+    k.results.z[i] = rectify(k.h[i] + k.bias[j]) * sl_dropout_factor(&k.some, k.row.vertex[r], (uint32_t)j);)
+LOOP(epilogue_mask, ROWS COLUMNS k.results.z[i] = k.mask[i] > 0.0f ? k.row.factor[r] * k.g[i] : 0.0f;)
 LOOP(epilogue_elu, ROWS COLUMNS {
     const float x = k.h[i] + k.bias[j];
     k.results.z[i] = x > 0.0f ? x : expf(x) - 1.0f;
@@ -175,7 +175,7 @@ LOOP(sgd, for (int64_t i = 0; i < k.rows * k.ld; i++) {
 
 /* Sparse products */
 #define ZERO(x) memset(x, 0, (size_t)(k.rows * k.ld) * sizeof *(x));
-#define DROPPED (k.weighted.value[e] * sl_dropout_factor(&k.half, k.vertex[r], (uint32_t)c))
+#define DROPPED (k.weighted.value[e] * sl_dropout_factor(&k.half, k.row.vertex[r], (uint32_t)c))
 LOOP(gather, ZERO(k.results.z) ROWS ENTRIES(k.a) COLUMNS k.results.z[i] += k.h[c * k.ld + j];)
 LOOP(gather_values, ZERO(k.results.z) ROWS ENTRIES(k.weighted) {
     const float v = k.weighted.value[e];
@@ -212,21 +212,21 @@ LOOP(max, LARGEST(+, k.results.z, k.h, ))
 LOOP(min, LARGEST(-, k.results.z, k.h, ))
 LOOP(max_bf16, LARGEST(+, k.results.half_z, k.half_h, sl_widen))
 LOOP(max_back, ZERO(k.results.z) ROWS ENTRIES(k.at) COLUMNS
-    k.results.z[i] += k.chosen[c * k.ld + j] == r ? k.g[c * k.ld + j] : 0.0f;)
+    k.results.z[i] += k.row.chosen[c * k.ld + j] == r ? k.g[c * k.ld + j] : 0.0f;)
 LOOP(max_merge, ROWS COLUMNS {
-    const int64_t to = k.index[r] * k.ld + j;
-    const bool wins = k.h[i] > k.results.z[to] || (k.h[i] == k.results.z[to] && k.chosen[i] < k.results.argmax[to]);
+    const int64_t to = k.row.index[r] * k.ld + j;
+    const bool wins = k.h[i] > k.results.z[to] || (k.h[i] == k.results.z[to] && k.row.chosen[i] < k.results.argmax[to]);
     k.results.z[to] = wins ? k.h[i] : k.results.z[to];
-    k.results.argmax[to] = wins ? k.chosen[i] : k.results.argmax[to];
+    k.results.argmax[to] = wins ? k.row.chosen[i] : k.results.argmax[to];
 })
 
 LOOP(jump_max, ROWS COLUMNS {
-    const float value = k.factor[r] * k.h[i];
+    const float value = k.row.factor[r] * k.h[i];
     const bool wins = value > k.results.z[i];
     k.results.z[i] = wins ? value : k.results.z[i];
     k.results.argmax[i] = wins ? 1 : k.results.argmax[i];
 })
-LOOP(jump_max_back, ROWS COLUMNS k.results.z[i] += k.chosen[i] == 1 ? k.g[i] : 0.0f;)
+LOOP(jump_max_back, ROWS COLUMNS k.results.z[i] += k.row.chosen[i] == 1 ? k.g[i] : 0.0f;)
 
 /* Attention: heads h, whose columns begin at j0 */
 #define HEADS for (int64_t h = 0, j0 = 0; h < k.gat.attention.heads; h++, j0 += k.gat.attention.width)
@@ -574,8 +574,8 @@ LOOP(norm_batch_back, INVERSE const float share = 1.0f / (float)k.rows; ROWS COL
 LOOP(norm_sums,
     memset(k.results.sums, 0, (size_t)k.width * sizeof *k.results.sums);
     memset(k.results.sums + k.ld, 0, (size_t)k.width * sizeof *k.results.sums);
-    ROWS COLUMNS k.results.sums[j] += (double)k.factor[r] * (double)k.h[i];
-    ROWS COLUMNS k.results.sums[k.ld + j] += (double)k.factor[r] * (double)k.h[i] * (double)k.h[i];)
+    ROWS COLUMNS k.results.sums[j] += (double)k.row.factor[r] * (double)k.h[i];
+    ROWS COLUMNS k.results.sums[k.ld + j] += (double)k.row.factor[r] * (double)k.h[i] * (double)k.h[i];)
 LOOP(norm_gradient, INVERSE
     memset(k.results.z, 0, (size_t)k.width * sizeof *k.results.z);
     memset(k.results.z + k.ld, 0, (size_t)k.width * sizeof *k.results.z);
@@ -588,50 +588,50 @@ LOOP(norm_gradient, INVERSE
 #define LOGITS                                                       \
     const float *h = k.h + r * k.ld;                                 \
     int64_t top = 0;                                                 \
-    const int64_t label = k.target[2 * r];                           \
+    const int64_t label = k.row.target[2 * r];                           \
     COLUMNS top = h[j] > h[top] ? j : top;                           \
     float sum = 0.0f;                                                \
     COLUMNS sum += expf(h[j] - h[top]);                              \
     const float logarithm = logf(sum) + h[top];
 LOOP(softmax, k.results.sums[0] = k.results.sums[1] = 0.0; ROWS {
     LOGITS
-    COLUMNS k.results.z[i] = 0.5f * k.factor[r] * (expf(h[j] - logarithm) - (j == label ? 1.0f : 0.0f));
+    COLUMNS k.results.z[i] = 0.5f * k.row.factor[r] * (expf(h[j] - logarithm) - (j == label ? 1.0f : 0.0f));
     k.results.sums[0] += (double)(logarithm - h[label]);
     k.results.sums[1] += top == label;
 })
 LOOP(accuracy, memset(k.results.sums, 0, 8 * sizeof *k.results.sums); ROWS {
     LOGITS
-    k.results.sums[4 + k.target[2 * r + 1]] += (double)(logarithm - h[label]);
-    k.results.sums[k.target[2 * r + 1]] += top == label;
+    k.results.sums[4 + k.row.target[2 * r + 1]] += (double)(logarithm - h[label]);
+    k.results.sums[k.row.target[2 * r + 1]] += top == label;
 })
 #define SHARE (k.weight[j] * (0.1f / (float)k.width + (j == label ? 0.9f : 0.0f)))
 LOOP(softmax_weighted, k.results.sums[0] = k.results.sums[1] = 0.0; ROWS {
     LOGITS
     float all = 0.0f, loss = 0.0f;
     COLUMNS all += SHARE, loss += SHARE * (logarithm - h[j]);
-    COLUMNS k.results.z[i] = 0.5f * k.factor[r] * (all * expf(h[j] - logarithm) - SHARE);
+    COLUMNS k.results.z[i] = 0.5f * k.row.factor[r] * (all * expf(h[j] - logarithm) - SHARE);
     k.results.sums[0] += (double)loss;
     k.results.sums[1] += top == label;
 })
 LOOP(loss_sigmoid, k.results.sums[0] = k.results.sums[1] = 0.0; ROWS {
-    const float *y = (const float *)(k.values + r * (2 + k.width) + 2), scale = 0.5f / (float)k.width;
+    const float *y = (const float *)(k.row.values + r * (2 + k.width) + 2), scale = 0.5f / (float)k.width;
     float loss = 0.0f;
     bool right = true;
     COLUMNS {
         const float x = k.h[i], power = expf(-fabsf(x)), share = 1.0f / (1.0f + power);
         loss += fmaxf(x, 0.0f) - x * y[j] + log1pf(power);
         right &= (x > 0.0f) == (y[j] > 0.5f);
-        k.results.z[i] = scale * k.factor[r] * ((x < 0.0f ? power * share : share) - y[j]);
+        k.results.z[i] = scale * k.row.factor[r] * ((x < 0.0f ? power * share : share) - y[j]);
     }
     k.results.sums[0] += (double)(loss / (float)k.width);
     k.results.sums[1] += right;
 })
 LOOP(loss_square, k.results.sums[0] = k.results.sums[1] = 0.0; ROWS {
-    const float *y = (const float *)(k.values + r * (2 + k.width) + 2), scale = 0.5f / (float)k.width;
+    const float *y = (const float *)(k.row.values + r * (2 + k.width) + 2), scale = 0.5f / (float)k.width;
     float loss = 0.0f;
     COLUMNS {
         loss += (k.h[i] - y[j]) * (k.h[i] - y[j]);
-        k.results.z[i] = 2.0f * scale * k.factor[r] * (k.h[i] - y[j]);
+        k.results.z[i] = 2.0f * scale * k.row.factor[r] * (k.h[i] - y[j]);
     }
     k.results.sums[0] += (double)(loss / (float)k.width);
 })

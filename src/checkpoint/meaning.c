@@ -49,7 +49,7 @@ static json_t *list_numbers(const double *numbers, int64_t count)
 json_t *sl_meaning_describe(const struct sl_source *source)
 {
     const long failures = sl_json_failures();
-    const int64_t stored = source->projection.columns;
+    const int64_t stored = source->change.projection.columns;
     json_t *dataset = json_pack(
         "{s:o, s:I, s:I, s:I, s:b, s:s, s:b}", "name", sl_json_text(source->name), "vertices",
         (json_int_t)source->vertices, "features",
@@ -64,15 +64,17 @@ json_t *sl_meaning_describe(const struct sl_source *source)
             json_object_set_new(dataset, EDGES, json_integer(sl_source_edge_features(source))) == 0;
     if (good && source->reads_edges == SL_READS_RELATIONS)
         good = json_object_set_new(dataset, RELATIONS, json_integer(source->relations.count)) == 0;
-    if (good && source->feature_names)
-        good = json_object_set_new(dataset, COLUMNS, sl_json_list(source->feature_names)) == 0;
+    if (good && source->columns.names)
+        good = json_object_set_new(dataset, COLUMNS, sl_json_list(source->columns.names)) == 0;
     if (good && stored > 0)
         good = json_object_set_new(dataset, PROJECTED, json_integer(source->features)) == 0;
-    if (good && source->moments.mean)
-        good = json_object_set_new(dataset, MEANS,
-                                   list_numbers(source->moments.mean, source->features)) == 0 &&
-               json_object_set_new(dataset, DEVIATIONS,
-                                   list_numbers(source->moments.deviation, source->features)) == 0;
+    if (good && source->change.moments.mean)
+        good =
+            json_object_set_new(dataset, MEANS,
+                                list_numbers(source->change.moments.mean, source->features)) == 0 &&
+            json_object_set_new(dataset, DEVIATIONS,
+                                list_numbers(source->change.moments.deviation, source->features)) ==
+                0;
     if (good && sl_json_failures() == failures)
         return dataset;
     json_decref(dataset);
@@ -205,11 +207,11 @@ static int check_features(const struct sl_source *source, const json_t *dataset,
  */
 static int check_columns(const struct sl_source *source, const json_t *list, const char *model)
 {
-    const size_t count = (size_t)sl_labels_count_names(source->feature_names),
+    const size_t count = (size_t)sl_labels_count_names(source->columns.names),
                  known = json_array_size(list);
     int code = SL_OK;
-    for (size_t c = 0; !code && source->feature_names && (c < count || c < known); c++) {
-        json_t *text = sl_json_text(c < count ? source->feature_names[c] : "");
+    for (size_t c = 0; !code && source->columns.names && (c < count || c < known); c++) {
+        json_t *text = sl_json_text(c < count ? source->columns.names[c] : "");
         const char *wanted = json_string_value(json_array_get(list, c)),
                    *found = c < count ? json_string_value(text) : NULL;
         if (!wanted || !found || strcmp(wanted, found) != 0)
@@ -271,7 +273,7 @@ static int adopt_moments(struct sl_source *source, const json_t *dataset, bool s
     if (!code)
         code = read_moments(source, dataset, DEVIATIONS, 0.0, model, &moments.deviation);
     if (!code)
-        source->moments = moments;
+        source->change.moments = moments;
     return code;
 }
 

@@ -173,13 +173,13 @@ static void print_features(const struct sl_dataset *data)
         break;
     case SL_FEATURES_DENSE:
         printf("features       %" PRId64 ", dense%s\n", data->features,
-               data->bag_of_words ? ", bag of words" : "");
+               data->columns.bag_of_words ? ", bag of words" : "");
         break;
     case SL_FEATURES_CSR: {
         const int64_t entries = data->features_csr.indptr[data->vertices];
         printf("features       %" PRId64 ", CSR, %" PRId64 " %s (%.2f %%)%s\n", data->features,
                entries, sl_entries(entries), cells > 0 ? 100.0 * (double)entries / cells : 0,
-               data->bag_of_words ? ", bag of words" : "");
+               data->columns.bag_of_words ? ", bag of words" : "");
         break;
     }
     }
@@ -191,7 +191,7 @@ static void print_classes(const struct sl_dataset *data, const struct sl_graph_s
         printf("classes        none\n");
         return;
     }
-    if (data->regression) {
+    if (data->meaning.regression) {
         printf("numbers        %" PRId64 " of a vertex, %" PRId64 " %s labelled\n", s->classes,
                s->labelled, sl_vertices(s->labelled));
         return;
@@ -203,8 +203,8 @@ static void print_classes(const struct sl_dataset *data, const struct sl_graph_s
     enum { SHOWN = 50, PER_LINE = 8 };
     for (int64_t c = 0; c < s->classes && c < SHOWN; c++) {
         printf("%s", c % PER_LINE == 0 ? "\n             " : "");
-        if (data->class_names)
-            printf("  %s: %" PRId64, data->class_names[c], s->class_sizes[c]);
+        if (data->meaning.class_names)
+            printf("  %s: %" PRId64, data->meaning.class_names[c], s->class_sizes[c]);
         else
             printf("  %" PRId64 ": %" PRId64, c, s->class_sizes[c]);
     }

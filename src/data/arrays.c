@@ -93,9 +93,11 @@ static int copy_labels(const struct sl_npy *labels, struct sl_dataset *out)
     int32_t *numbers = sl_block_array(&out->blocks, labels->count, sizeof *numbers);
     int rc = numbers ? SL_OK : SL_ERR_SYSTEM;
     if (!rc && sl_npy_is_text(labels))
-        rc = sl_labels_find_names(&alone, labels, &out->blocks, &out->class_names, &out->classes);
+        rc = sl_labels_find_names(&alone, labels, &out->blocks, &out->meaning.class_names,
+                                  &out->classes);
     out->labels = numbers;
-    const struct sl_label_classes classes = {.name = out->class_names, .count = out->classes};
+    const struct sl_label_classes classes = {.name = out->meaning.class_names,
+                                             .count = out->classes};
     const struct sl_label_rows all = {.count = labels->count};
     return rc ? rc : sl_labels_copy(labels, &classes, &all, numbers);
 }
@@ -109,10 +111,10 @@ int sl_arrays_labels(struct sl_npy *labels, struct sl_dataset *out)
     if (rc)
         return rc;
     enum sl_label_kind kind = SL_LABELS_UNKNOWN;
-    rc = sl_labels_settle(&alone, labels, &kind, &out->whole_numbers, &out->blocks);
+    rc = sl_labels_settle(&alone, labels, &kind, &out->meaning.whole_numbers, &out->blocks);
     if (rc)
         return rc;
-    out->regression = kind == SL_LABELS_NUMBERS;
+    out->meaning.regression = kind == SL_LABELS_NUMBERS;
     if (labels->dims == 1 && sl_labels_need_copy(labels, &(struct sl_label_classes){.count = 0}))
         return copy_labels(labels, out);
     if (labels->dims == 1)

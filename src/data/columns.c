@@ -258,7 +258,7 @@ static int standardize(struct sl_runtime *rt, struct sl_source *source, struct s
     if (rc)
         return rc;
     find_moments(shift, sum, width, rows, mean, deviation);
-    source->moments = (struct sl_moments){mean, deviation};
+    source->change.moments = (struct sl_moments){mean, deviation};
     return 0;
 }
 

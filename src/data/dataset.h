@@ -34,6 +34,21 @@ enum sl_feature_form {
     SL_FEATURES_CSR,
 };
 
+/* The columns of features. */
+struct sl_feature_columns {
+    const char *const *names; // (f), then NULL; or NULL: columns have numbers
+    bool bag_of_words;        /* raw word counts: rows are L1-normalised by default */
+    bool said;                /* the files say whether features are a bag of words */
+    bool table;               /* features are columns of a table: dense, and no words */
+};
+
+/* The meaning of labels. */
+struct sl_label_meaning {
+    const char *const *class_names;        // (c), then NULL; or NULL: classes have numbers
+    struct sl_whole_numbers whole_numbers; /* counts of whole numbers in `multilabels` */
+    bool regression;                       /* `multilabels` are numbers to predict, NaN: unknown */
+};
+
 struct sl_dataset {
     char *name;
     char *path;       /* path that the dataset was read from */
@@ -51,22 +66,18 @@ struct sl_dataset {
     enum sl_feature_form feature_form;
     const float *features_dense; // (n, f), when DENSE
     struct sl_csr features_csr;  // (n, f), when CSR
+    struct sl_feature_columns columns;
     const int32_t *labels;    // (n), -1: no label; NULL without labels or with several per vertex
     const float *multilabels; // (n, c) of 0/1, NaN: unknown; or NULL
-    struct sl_whole_numbers whole_numbers; /* counts of whole numbers in `multilabels` */
-    bool regression;                       /* `multilabels` are numbers to predict, NaN: unknown */
-    const char *const *class_names;        // (c), then NULL; or NULL: classes have numbers
-    const char *const *feature_names;      // (f), then NULL; or NULL: columns have numbers
-    struct sl_index_set train, val, test;  /* disjoint */
-    struct sl_source_links links;          /* links of validation and test, in rows of this dataset,
-                                              which the adjacency does not have */
-    const int64_t *original;               // (n): number of row r before any reordering; NULL: r
-    struct sl_npy vertex_ids;              // (n), integers or text: the vertices' names outside;
-                                           // data NULL: their numbers
-    bool bag_of_words;                     /* raw word counts: rows are L1-normalised by default */
-    bool table;              /* features are columns of a table: dense, and no words */
-    int64_t merged_edges;    /* duplicate edges that were merged when reading */
-    struct sl_block *blocks; /* owns the arrays above: heap or mapped files */
+    struct sl_label_meaning meaning;
+    struct sl_index_set train, val, test; /* disjoint */
+    struct sl_source_links links;         /* links of validation and test, in rows of this dataset,
+                                             which the adjacency does not have */
+    const int64_t *original;              // (n): number of row r before any reordering; NULL: r
+    struct sl_npy vertex_ids;             // (n), integers or text: the vertices' names outside;
+                                          // data NULL: their numbers
+    int64_t merged_edges;                 /* duplicate edges that were merged when reading */
+    struct sl_block *blocks;              /* owns the arrays above: heap or mapped files */
 };
 
 /* The column of weights in an edge list. */

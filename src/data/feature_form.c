@@ -159,17 +159,18 @@ int sl_features_settle(struct sl_runtime *rt, struct sl_source *source)
     if (source->feature_form != SL_FEATURES_DENSE || sl_npy_is_text(&source->features_dense))
         return 0;
     const int64_t n = source->vertices, rows = sampled_rows(source);
-    int rc = sl_columns_find_scales(rt, source, n / rows, rows, &source->scales);
-    const bool uneven = source->scales.half_full && sl_columns_are_uneven(&source->scales);
-    if (rc || source->table || (uneven && !source->bag_of_words))
+    int rc = sl_columns_find_scales(rt, source, n / rows, rows, &source->change.scales);
+    const bool uneven =
+        source->change.scales.half_full && sl_columns_are_uneven(&source->change.scales);
+    if (rc || source->columns.table || (uneven && !source->columns.bag_of_words))
         return rc; /* in a table, many columns may be mostly 0 */
     rc = find_few(rt, source, n / rows, rows, CHANCE * MOST, &blocks, &counts, &all, &few);
     if (!rc && few)
         rc = find_few(rt, source, 1, n, MOST, &blocks, &counts, &all, &few);
     if (!rc && few) {
         become_csr(source, counts, all.entries);
-        source->bag_of_words =
-            source->bag_of_words || (!source->bag_of_words_said && !all.negative);
+        source->columns.bag_of_words =
+            source->columns.bag_of_words || (!source->columns.said && !all.negative);
         sl_block_move(&source->blocks, &blocks);
     }
     sl_block_free_all(&blocks);
@@ -205,7 +206,7 @@ enum sl_feature_form sl_features_part_form(const struct sl_source *source)
 bool sl_features_made_dense(const struct sl_source *source)
 {
     return source->feature_form == SL_FEATURES_DENSE && source->features_csr.indptr.data &&
-           source->projection.columns == 0;
+           source->change.projection.columns == 0;
 }
 
 bool sl_features_lie_dense(const struct sl_source *source)
@@ -219,7 +220,8 @@ void sl_features_note(const struct sl_source *source, const char *name)
     if (sl_features_lie_dense(source))
         sl_note("%s: %.2g %% of the dense features are not 0: they count as CSR%s", name,
                 100.0 * (double)source->features_csr.indices.count / all,
-                source->bag_of_words ? ", as a bag of words whose rows are normalised" : "");
+                source->columns.bag_of_words ? ", as a bag of words whose rows are normalised"
+                                             : "");
 }
 
 int sl_features_read_sparse(const struct sl_source *source, int64_t first, int64_t rows,

@@ -412,7 +412,7 @@ static int read_features(const struct reading *r)
     const struct sl_source *source = r->source;
     struct sl_dataset *out = &r->part->data;
     int64_t merged = 0;
-    if (source->projection.columns > 0 && out->feature_form == SL_FEATURES_DENSE)
+    if (source->change.projection.columns > 0 && out->feature_form == SL_FEATURES_DENSE)
         return read_projected(r);
     if (sl_features_lie_dense(source)) {
         count_bytes(r, &source->features_dense, r->rows * source->features);
@@ -474,7 +474,7 @@ static int read_original(const struct reading *r)
  * out. */
 static enum sl_feature_form form_of_rows(const struct sl_source *source)
 {
-    const bool full = source->moments.mean || source->projection.columns > 0;
+    const bool full = source->change.moments.mean || source->change.projection.columns > 0;
     return full && source->feature_form == SL_FEATURES_DENSE ? SL_FEATURES_DENSE
                                                              : sl_features_part_form(source);
 }
@@ -489,11 +489,11 @@ static struct reading begin(const struct sl_source *source, int64_t first, int64
         .vertices = source->vertices,
         .features = source->features,
         .classes = source->classes,
-        .class_names = source->targets.class_names,
-        .feature_names = source->feature_names,
-        .regression = source->targets.label_kind == SL_LABELS_NUMBERS,
+        .meaning.class_names = source->targets.class_names,
+        .columns.names = source->columns.names,
+        .meaning.regression = source->targets.label_kind == SL_LABELS_NUMBERS,
         .feature_form = form_of_rows(source),
-        .bag_of_words = source->bag_of_words,
+        .columns.bag_of_words = source->columns.bag_of_words,
         .merged_edges = source->merged_edges,
         .edge_features = sl_source_edge_numbers(source),
         .relations = source->relations.count,
@@ -506,7 +506,7 @@ static struct reading begin(const struct sl_source *source, int64_t first, int64
 static void unload(const struct reading *r)
 {
     if (r->source->order.vertex || sl_features_lie_dense(r->source) ||
-        r->source->projection.columns > 0)
+        r->source->change.projection.columns > 0)
         sl_block_unload(r->source->blocks);
 }
 

@@ -57,7 +57,7 @@ int sl_projection_open(struct sl_source *source, int64_t columns, enum sl_row_no
     if (!drawing.matrix)
         return SL_ERR_SYSTEM;
     sl_parallel_for_ranges(sl_parallel_threads(0), stored, draw_rows, &drawing);
-    source->projection = (struct sl_projection){stored, drawing.matrix, norm};
+    source->change.projection = (struct sl_projection){stored, drawing.matrix, norm};
     source->features = columns;
     source->feature_form = SL_FEATURES_DENSE;
     return SL_OK;
@@ -66,9 +66,9 @@ int sl_projection_open(struct sl_source *source, int64_t columns, enum sl_row_no
 struct sl_source sl_projection_stored(const struct sl_source *source)
 {
     struct sl_source stored = *source;
-    stored.features = source->projection.columns;
+    stored.features = source->change.projection.columns;
     stored.feature_form = source->features_dense.data ? SL_FEATURES_DENSE : SL_FEATURES_CSR;
-    stored.projection = (struct sl_projection){.columns = 0};
+    stored.change.projection = (struct sl_projection){.columns = 0};
     return stored;
 }
 
@@ -125,8 +125,10 @@ static void project_rows(void *context, int64_t begin, int64_t end)
 
 int sl_projection_apply(const struct sl_source *source, const struct sl_part *part, float *x)
 {
-    struct applying a = {
-        .projection = &source->projection, .part = part, .columns = source->features, .x = x};
+    struct applying a = {.projection = &source->change.projection,
+                         .part = part,
+                         .columns = source->features,
+                         .x = x};
     sl_parallel_for_ranges(sl_parallel_threads(0), part->dense_rows, project_rows, &a);
     return atomic_load(&a.failed)
                ? sl_error(SL_ERR_SYSTEM, "no memory for sums of projected features")

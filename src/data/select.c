@@ -222,12 +222,10 @@ static int begin(const struct sl_source *source, struct sl_selection *out)
             .features = source->features,
             .classes = source->classes,
             .feature_form = source->feature_form,
-            .bag_of_words = source->bag_of_words,
-            .moments = source->moments,
-            .projection = source->projection,
+            .columns = source->columns,
+            .change = source->change,
             .targets.label_kind = source->targets.label_kind,
             .targets.class_names = source->targets.class_names,
-            .feature_names = source->feature_names,
             .selection.whole = source->selection.whole ? source->selection.whole : source->vertices,
         }};
     if (!out->source.name || !out->source.path)

@@ -216,9 +216,10 @@ static int view_vertices(struct sl_source *source, const struct sl_dataset *data
     else if (data->multilabels)
         rc = view(source, "labels", SL_NPY_FLOAT32, n, data->classes, data->multilabels,
                   &source->targets.labels);
-    source->targets.whole_numbers = data->whole_numbers;
+    source->targets.whole_numbers = data->meaning.whole_numbers;
     if (data->multilabels)
-        source->targets.label_kind = data->regression ? SL_LABELS_NUMBERS : SL_LABELS_SEVERAL;
+        source->targets.label_kind =
+            data->meaning.regression ? SL_LABELS_NUMBERS : SL_LABELS_SEVERAL;
     if (!rc)
         rc = view_split(source, &data->train, "train_idx", &source->splits.split[SL_SPLIT_TRAIN]);
     if (!rc)
@@ -231,8 +232,8 @@ static int view_vertices(struct sl_source *source, const struct sl_dataset *data
     source->vertex_ids = data->vertex_ids;
     source->links = data->links;
     if (!rc)
-        rc = copy_names(source, data->class_names, &source->targets.class_names);
-    return rc ? rc : copy_names(source, data->feature_names, &source->feature_names);
+        rc = copy_names(source, data->meaning.class_names, &source->targets.class_names);
+    return rc ? rc : copy_names(source, data->columns.names, &source->columns.names);
 }
 
 int sl_source_take_graph(struct sl_source *source, const struct sl_dataset *data)
@@ -259,8 +260,8 @@ static int view_dataset(struct sl_source *source, const struct sl_dataset *data)
     source->features = data->features;
     source->classes = data->classes;
     source->feature_form = data->feature_form;
-    source->bag_of_words = data->bag_of_words;
-    source->table = data->table;
+    source->columns.bag_of_words = data->columns.bag_of_words;
+    source->columns.table = data->columns.table;
     int rc = sl_source_take_graph(source, data);
     if (!rc)
         rc = view_features(source, data);

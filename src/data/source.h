@@ -112,13 +112,18 @@ struct sl_source_relations {
     const int32_t *counts; // (long_rows, count)
 };
 
+/* Features change as they are read: rows are standardised, or projected. */
+struct sl_source_change {
+    struct sl_column_scales scales; /* scales of a sample of features that are stored dense */
+    struct sl_moments moments;      /* moments of dense features */
+    struct sl_projection projection;
+};
+
 /* A dataset whose files are open. */
 struct sl_source {
     char *name, *path;                   /* see struct sl_dataset */
     int64_t vertices, features, classes; /* see struct sl_dataset; equal on every rank */
     enum sl_feature_form feature_form;
-    bool bag_of_words, bag_of_words_said; /* bag_of_words_said: the files say whether it is one */
-    bool table;                           /* see struct sl_dataset */
     bool undirected;      /* the files claim an undirected graph; reading checks it */
     bool symmetric;       /* the adjacency is known to be symmetric; reading does not check it */
     bool of_edges;        /* the reader made rows of edges; the rows of a directory are stored */
@@ -127,11 +132,9 @@ struct sl_source {
     struct sl_npy edge_features; // (entries of the files, k); absent: entries have no features
     struct sl_source_relations relations;
     enum sl_edge_reading reads_edges;
-    struct sl_npy features_dense;   // (n, f); also for the form CSR (data/feature_form.h)
-    struct sl_column_scales scales; /* scales of a sample of features that are stored dense */
-    struct sl_moments moments;      /* moments of dense features */
-    struct sl_projection projection;
-    const char *const *feature_names; // see struct sl_dataset
+    struct sl_npy features_dense; // (n, f); also for the form CSR (data/feature_form.h)
+    struct sl_feature_columns columns;
+    struct sl_source_change change;
     struct sl_targets targets;
     struct sl_source_splits splits;
     struct sl_source_links links; /* links of validation and test (data/links.h) */

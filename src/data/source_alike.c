@@ -71,7 +71,7 @@ static void add_marks(struct sl_alike *alike, const struct sl_source *source)
     sl_alike_add(alike, "classes", 0, "%" PRId64 " classes", source->classes);
     sl_alike_add(alike, "relations", 0, "%" PRId64 " relations", source->relations.count);
     sl_alike_add(alike, "labels", (uint64_t)source->targets.label_kind, "labels");
-    sl_alike_add(alike, "features", source->bag_of_words, "features");
+    sl_alike_add(alike, "features", source->columns.bag_of_words, "features");
 }
 
 static void describe(struct sl_alike *alike, const struct sl_source *source, bool by_file)

@@ -106,12 +106,14 @@ static int check_labels(const struct sl_source *source, const struct sl_part *pa
                             data->classes - 1);
     for (int64_t i = 0; data->multilabels && i < rows * data->classes; i++) {
         const float label = data->multilabels[i];
-        const bool right = data->regression ? isfinite(label) : label == 0.0f || label == 1.0f;
+        const bool right =
+            data->meaning.regression ? isfinite(label) : label == 0.0f || label == 1.0f;
         if (!right && !isnan(label))
-            return sl_error(
-                SL_ERR_DATA, "%s: row %" PRId64 ", column %" PRId64 " is %g, expected %s",
-                source->targets.labels.name, row_of(source, part, i / data->classes),
-                i % data->classes, (double)label, data->regression ? "a finite number" : "0 or 1");
+            return sl_error(SL_ERR_DATA,
+                            "%s: row %" PRId64 ", column %" PRId64 " is %g, expected %s",
+                            source->targets.labels.name, row_of(source, part, i / data->classes),
+                            i % data->classes, (double)label,
+                            data->meaning.regression ? "a finite number" : "0 or 1");
     }
     return SL_OK;
 }

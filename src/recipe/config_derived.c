@@ -231,15 +231,15 @@ struct sl_model_shape sl_config_shape(const struct sl_config *config, int64_t fe
         .decay_first = (float)config->training.weight_decay,
         .decay_rest =
             config->training.weight_decay_all ? (float)config->training.weight_decay : 0.0f,
-        .heads = has_heads(config) ? (int)config->network.heads : 0,
-        .out_heads = (int)sl_config_out_heads(config),
-        .attention_dropout = config->training.attention_dropout < 0.0
-                                 ? config->training.dropout
-                                 : config->training.attention_dropout,
-        .slope = 0.2f,
-        .edge_features = config->edge_features,
-        .relations = config->relations,
-        .bases = sl_config_has(config, "bases") ? config->network.bases : 0,
+        .attention = {.heads = has_heads(config) ? (int)config->network.heads : 0,
+                      .last = (int)sl_config_out_heads(config),
+                      .dropout = config->training.attention_dropout < 0.0
+                                     ? config->training.dropout
+                                     : config->training.attention_dropout,
+                      .slope = 0.2f},
+        .edges = {.features = config->edge_features,
+                  .relations = config->relations,
+                  .bases = sl_config_has(config, "bases") ? config->network.bases : 0},
     };
 }
 

@@ -140,10 +140,10 @@ static enum sl_feature_norm feature_norm(const struct sl_config *config,
 {
     if (config->features.normalize_features != SL_FEATURE_NORM_AUTO)
         return config->features.normalize_features;
-    if (source->features_dense.data && !source->bag_of_words && !is_published(config) &&
-        sl_columns_are_uneven(&source->scales))
+    if (source->features_dense.data && !source->columns.bag_of_words && !is_published(config) &&
+        sl_columns_are_uneven(&source->change.scales))
         return SL_FEATURE_NORM_STANDARD;
-    if (!source->bag_of_words)
+    if (!source->columns.bag_of_words)
         return SL_FEATURE_NORM_NONE;
     return is_published(config) || has_heads(config) ? SL_FEATURE_NORM_L1 : SL_FEATURE_NORM_L2;
 }
@@ -315,7 +315,7 @@ int sl_defaults_form(struct sl_runtime *rt, struct sl_source *source, const stru
             "their zeros as they are standardised (expected --feature-form dense, or "
             "--normalize-features none)",
             source->path);
-    if (standard && source->projection.columns > 0)
+    if (standard && source->change.projection.columns > 0)
         return sl_error(SL_ERR_USAGE,
                         "--project-features: columns of %s have scales over tenfold apart, and are "
                         "mixed before they could be standardised (expected --normalize-features "

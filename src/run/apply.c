@@ -152,7 +152,7 @@ static int64_t last_width(const struct sl_checkpoint *checkpoint)
 static int64_t last_heads(const struct sl_config *model)
 {
     const struct sl_model_shape shape = sl_config_shape(model, 1, 1);
-    return shape.out_heads > 0 && !shape.decoder ? shape.out_heads : 1;
+    return shape.attention.last > 0 && !shape.decoder ? shape.attention.last : 1;
 }
 
 /* Labels that the model's loss cannot be measured with, and no option of this command changes. */

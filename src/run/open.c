@@ -77,7 +77,7 @@ int sl_run_settle(struct sl_runtime *rt, struct sl_source *source, const struct 
     int code = sl_defaults_form(rt, source, core ? core : &here, config);
     if (!code)
         code = sl_defaults_settle(config, source, given, chosen);
-    source->projection.norm = sl_config_row_norm(config);
+    source->change.projection.norm = sl_config_row_norm(config);
     if (!code)
         code = sl_objective_check(config, source);
     return sl_runtime_agree(rt, code);

@@ -172,8 +172,8 @@ static void take_class_names(struct sl_train_run *run)
 /* Return the name of a column of the features, or its number. */
 static const char *name_column(const struct sl_source *source, int64_t c, char text[48])
 {
-    if (source->feature_names)
-        snprintf(text, 48, "'%.40s'", source->feature_names[c]);
+    if (source->columns.names)
+        snprintf(text, 48, "'%.40s'", source->columns.names[c]);
     else
         snprintf(text, 48, "%" PRId64, c);
     return text;
@@ -183,9 +183,9 @@ static const char *name_column(const struct sl_source *source, int64_t c, char t
 static int standardize(struct sl_train_run *run, const bool *given)
 {
     struct sl_source *source = &run->source;
-    const struct sl_column_scales *scales = &source->scales;
+    const struct sl_column_scales *scales = &source->change.scales;
     char least[48], most[48];
-    if (!sl_config_standardizes(&run->config) || source->moments.mean)
+    if (!sl_config_standardizes(&run->config) || source->change.moments.mean)
         return 0;
     const int code = sl_columns_standardize(&run->rt, source);
     if (!code && !sl_config_is_given(given, "normalize-features"))

@@ -133,7 +133,7 @@ static int get_all_names(struct directory *dir, const json_t *root)
             meta->classes++;
     return rc ? rc
               : get_names(dir, json_object_get(root, "features"), "names", "column", meta->features,
-                          &dir->out->feature_names);
+                          &dir->out->columns.names);
 }
 
 /* Read a JSON file past its byte order mark. */
@@ -349,9 +349,10 @@ static int open_features(const struct directory *dir)
         rc = open_sparse_features(dir);
     else if (has(dir, "features"))
         rc = open_dense_features(dir);
-    dir->out->bag_of_words_said = dir->meta.bag_of_words >= 0;
-    dir->out->bag_of_words = dir->meta.bag_of_words < 0 ? dir->out->feature_form == SL_FEATURES_CSR
-                                                        : dir->meta.bag_of_words == 1;
+    dir->out->columns.said = dir->meta.bag_of_words >= 0;
+    dir->out->columns.bag_of_words = dir->meta.bag_of_words < 0
+                                         ? dir->out->feature_form == SL_FEATURES_CSR
+                                         : dir->meta.bag_of_words == 1;
     return rc;
 }
 

@@ -166,7 +166,7 @@ static json_t *describe_features(const struct sl_dataset *data)
         return json_null();
     const bool csr = data->feature_form == SL_FEATURES_CSR;
     json_t *features = json_pack("{s:I, s:s, s:b}", "count", (json_int_t)data->features, "form",
-                                 csr ? "csr" : "dense", "bag_of_words", data->bag_of_words);
+                                 csr ? "csr" : "dense", "bag_of_words", data->columns.bag_of_words);
     if (features && csr)
         json_object_set_new(features, "nnz",
                             json_integer(data->features_csr.indptr[data->features_csr.rows]));
@@ -183,8 +183,8 @@ static json_t *describe(const struct sl_dataset *data)
         "{s:o, s:I, s:I, s:I, s:b, s:o, s:I, s:b, s:b, s:{s:I, s:I, s:I}}", "name", name, "nodes",
         (json_int_t)data->vertices, "edges", (json_int_t)sl_dataset_edge_count(data), "nnz", nnz,
         "directed", !data->symmetric, "features", describe_features(data), "classes",
-        (json_int_t)data->classes, "multilabel", data->multilabels && !data->regression,
-        "regression", data->multilabels && data->regression, "split", "train",
+        (json_int_t)data->classes, "multilabel", data->multilabels && !data->meaning.regression,
+        "regression", data->multilabels && data->meaning.regression, "split", "train",
         (json_int_t)data->train.count, "val", (json_int_t)data->val.count, "test",
         (json_int_t)data->test.count);
 }
@@ -195,12 +195,13 @@ static json_t *describe_all(const struct sl_dataset *data)
     const long failures = sl_json_failures();
     json_t *meta = describe(data), *features = json_object_get(meta, "features");
     bool good = meta != NULL;
-    if (good && data->class_names && data->classes > 0)
-        good = json_object_set_new(meta, "class_names", sl_json_list(data->class_names)) == 0;
+    if (good && data->meaning.class_names && data->classes > 0)
+        good =
+            json_object_set_new(meta, "class_names", sl_json_list(data->meaning.class_names)) == 0;
     if (good && data->relations > 0)
         good = json_object_set_new(meta, "relations", json_integer(data->relations)) == 0;
-    if (good && data->feature_names && json_is_object(features))
-        good = json_object_set_new(features, "names", sl_json_list(data->feature_names)) == 0;
+    if (good && data->columns.names && json_is_object(features))
+        good = json_object_set_new(features, "names", sl_json_list(data->columns.names)) == 0;
     if (good && sl_json_failures() == failures)
         return meta;
     json_decref(meta);

@@ -196,9 +196,9 @@ int sl_feature_cells_take(struct sl_feature_cells *cells, const char *path, stru
     if (rc)
         return rc;
     out->feature_form = SL_FEATURES_DENSE;
-    out->table = true;
+    out->columns.table = true;
     out->features = features.width;
     out->features_dense = features.x;
-    out->feature_names = features.names;
+    out->columns.names = features.names;
     return SL_OK;
 }

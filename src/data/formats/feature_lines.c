@@ -113,7 +113,7 @@ static int take_features(struct lines *l, struct sl_dataset *out)
         l->triples.cols[k]--;
     out->feature_form = SL_FEATURES_CSR;
     out->features = l->most + 1 - from_one;
-    out->bag_of_words = true;
+    out->columns.bag_of_words = true;
     const int rc = sl_csr_build(&l->triples, out->vertices, out->features, &out->blocks,
                                 &out->features_csr, &merged);
     return rc || merged == 0

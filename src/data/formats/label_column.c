@@ -109,7 +109,7 @@ static const int32_t *sort_names(const struct sl_string_ids *words, struct sl_da
     qsort(names, (size_t)classes, sizeof *names, compare_words);
     for (int64_t k = 0; k < classes; k++)
         class_of[sl_string_ids_find(words, names[k])] = (int32_t)k;
-    out->class_names = names;
+    out->meaning.class_names = names;
     out->classes = classes;
     return class_of;
 }

@@ -272,7 +272,7 @@ static int read_features(struct mat_file *file)
     out->features = v->cols;
     if (v->class == SL_MATLAB_SPARSE) {
         out->feature_form = SL_FEATURES_CSR;
-        out->bag_of_words = true;
+        out->columns.bag_of_words = true;
         return take_csr(file, v, false, &out->features_csr, &merged);
     }
     out->feature_form = SL_FEATURES_DENSE;

@@ -93,7 +93,7 @@ static int make_features(const float *info, struct sl_dataset *out)
     free(values);
     out->feature_form = SL_FEATURES_CSR;
     out->features = first;
-    out->bag_of_words = true;
+    out->columns.bag_of_words = true;
     return rc;
 }
 

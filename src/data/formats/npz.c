@@ -105,7 +105,7 @@ static int load_sparse_features(const struct archive *archive, const char *prefi
                         archive->npz.path, prefix, out->features_csr.rows, out->vertices);
     out->feature_form = SL_FEATURES_CSR;
     out->features = out->features_csr.cols;
-    out->bag_of_words = true;
+    out->columns.bag_of_words = true;
     return rc;
 }
 
