@@ -24,7 +24,7 @@ void sl_opened_open(struct sl_opened *opened, const struct sl_dataset *data,
     opened->config = config;
     if (sl_source_of(data, &opened->source) || set_form(&opened->source, &config) ||
         sl_trainer_create(&opened->trainer, &sl_running, &opened->source, &opened->config, NULL))
-        fail_msg("%s", sl_error_message());
+        fail_msg("%s: %s", config.network.model->name, sl_error_message());
 }
 
 void sl_opened_close(struct sl_opened *opened)

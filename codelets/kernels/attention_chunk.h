@@ -57,8 +57,8 @@ SL_INLINE int64_t period_of(int64_t per)
 /* ---- Parts of a chunk ---- */
 
 /* Prefetch the rows of DENSE that the entries behind a chunk meet: COUNT entries from e on, as far
- * as they exist. An entry of the next block is taken for an entry of this block, so another row may
- * be prefetched. */
+ * as they exist. COUNT > 0, so the tile has entries. An entry of the next block is taken for an
+ * entry of this block, so another row may be prefetched. */
 SL_INLINE void prefetch_rows(const struct sl_sparse *a, int64_t block, uint32_t e, int64_t count,
                              const struct sl_floats_at *dense)
 {

@@ -502,7 +502,7 @@ static double product_seconds(const struct predicting *f, const struct sl_layer 
         const struct sl_layer_work weight = {
             .rates = f->rates,
             .n = n,
-            .entries = sparse ? share * (double)input->csr.nnz : 0.0,
+            .entries = sparse ? fmax(share * (double)input->csr.nnz, 1.0) : 0.0, /* 0: dense */
             .in = (double)layer->in,
             .out = (double)layer->columns.product,
             .kept = 1.0 - layer->dropout,
