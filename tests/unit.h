@@ -1,4 +1,4 @@
-/* Headers of a unit test: cmocka with headers that it needs, and those that most tests need. */
+/* Headers that unit tests need: cmocka's, in the order that it wants, and some of C. */
 #ifndef SL_TESTS_UNIT_H
 #define SL_TESTS_UNIT_H
 
