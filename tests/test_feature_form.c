@@ -418,6 +418,7 @@ static int count_columns(int64_t v)
 static void test_aggregated(void **state)
 {
     static const int32_t rows[] = {59, 0, 7};
+    static int64_t falling[N + 1];
     struct sl_runtime rt = {.ranks = 1};
     struct sl_source source;
     float x[N * F];
@@ -433,6 +434,13 @@ static void test_aggregated(void **state)
     assert_true(sl_aggregated_entries(&source, rows, 0) == 0.0);
     source.feature_form = SL_FEATURES_IDENTITY;
     assert_true(sl_aggregated_entries(&source, NULL, 0) == 3.0);
+    /* Rows that the files cannot have: each has the vertex's own feature alone. */
+    const struct sl_npy indptr = source.adjacency.indptr;
+    for (int64_t v = 0; v <= N; v++)
+        falling[v] = v == 1 ? INT64_MIN : v == 2 ? INT64_MAX : N - v;
+    source.adjacency.indptr = sl_npy_view("falling", SL_NPY_INT64, 1, N + 1, 1, falling);
+    assert_true(sl_aggregated_entries(&source, NULL, 0) == 1.0);
+    source.adjacency.indptr = indptr;
     source.feature_form = SL_FEATURES_DENSE;
     assert_true(sl_aggregated_entries(&source, NULL, 0) == 0.0);
     sl_source_close(&source);
