@@ -38,8 +38,8 @@ static inline struct sl_tile *sl_edge_sums_of(const struct sl_edge_sums *sums, i
     return &sums->tile[i - sums->first];
 }
 
-/* What GINE and R-GCN layers own first (sl_layer.own). Walks of these layers multiply moved rows by
- * weights. */
+/* The first member of what a GINE or R-GCN layer owns (sl_layer.own). Walks of these layers
+ * multiply moved rows by weights. */
 struct sl_edge_layer {
     struct sl_tile weight; // (rows, cols), on this rank: it never travels; no rows: there is none
     struct sl_edge_sums sums; /* its gradient */

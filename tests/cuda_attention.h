@@ -58,7 +58,8 @@ static double tolerance(int64_t terms)
     return 8.0 * ((double)terms + 64.0) * UNIT;
 }
 
-/* What matters of a state: no maximum of an empty one. */
+/* Return a state without the maxima of heads that no entry met: kernels may leave anything there.
+ */
 static matrix state_of(const struct sl_attention &how, matrix m)
 {
     const int64_t all = sl_attention_all(&how);

@@ -1,6 +1,6 @@
-/* Attention by rows of both ends on a GPU. Where signs cancel, an error is judged by a bound of the
- * same sums of absolute values: for walks back, it is computed here with the same weights, as if
- * dropout kept all entries. Scores are sums of about four, so their errors are small. */
+/* Attention by rows of both ends on a GPU. Where signs cancel, sums of absolute values bound an
+ * error. The bound of a walk back is computed with the weights of the walk, as if dropout kept all
+ * entries. Scores are sums of about four, so their errors are small. */
 #include "tests/cuda_attention.h"
 
 extern "C" {

@@ -374,8 +374,8 @@ static void expect_chance(int64_t cells, const int64_t *count)
         fail_msg("chi-square %.1f of %lld cells of %.1f", chi, (long long)cells, mean);
 }
 
-/* Targets are uniform: alone, with the target before, with that of the source before, and with that
- * of another key. */
+/* Targets are uniform. Pairs are uniform, too: of a target and the target before, of a target and
+ * the previous source's target, and of targets with two keys. */
 SL_TEST(test_chance)
 {
     enum { LEAST = 20, SPAN = 12, KEYS = 250, NEGATIVES = 4 };

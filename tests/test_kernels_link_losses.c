@@ -1,7 +1,7 @@
 /* Losses of links, and metrics of those that validate and test. The reference is the definition in
- * double precision: slopes are central differences of the loss, and a metric looks at all pairs of
- * a link and a negative. hits@K and mrr are as the Open Graph Benchmark defines them,
- * areas as scikit-learn does. */
+ * double precision. Slopes are central differences of the loss. A metric looks at all pairs of a
+ * link and a negative. The Open Graph Benchmark defines hits@K and mrr; scikit-learn defines areas.
+ */
 #include "codelets/link_ranking.h"
 #include "tests/kernels.h"
 #include "tests/unit.h"

@@ -1,6 +1,6 @@
-/* Normalisation and its gradient. How kernels are judged: tests/kernels.h. The naive results are
- * formulas in double; those of gradients are compared with central differences as well. bfloat16
- * operands have the results of the same numbers in float32, with one more rounding at the end. */
+/* Normalisation and its gradient. How kernels are judged: tests/kernels.h. Naive results are
+ * formulas in double precision; naive gradients are compared with central differences as well.
+ * bfloat16 operands give the results of the same numbers in float32, rounded once more. */
 #include "codelets/bfloat16.h"
 #include "codelets/norm.h"
 #include "tests/kernels.h"

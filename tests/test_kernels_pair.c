@@ -212,7 +212,7 @@ static double logit_of(const struct problem *p, const struct sl_entry *e, int64_
     return sum;
 }
 
-/* Of head h: coefficients and dropout of entries, and logs of sums. */
+/* Set coefficients and dropout of all entries for head h, and the logs of sums of all rows. */
 static void naive_head(const struct problem *p, int64_t h, double *alpha, double *mask,
                        double *log_sum)
 {

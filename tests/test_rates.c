@@ -384,17 +384,51 @@ SL_TEST(test_product_order)
 
 /* ---- Whether features are aggregated once ---- */
 
-static bool caches(int64_t n, int64_t entries, int64_t features, int64_t feature_entries,
-                   const char *dropout, const char *given_option)
+/* Return rows with equally many entries, in random columns; `alike`: all rows have the same
+ * columns. The caller frees the arrays. */
+static struct sl_stored_csr draw_rows(int64_t rows, int64_t cols, int64_t entries, bool alike)
+{
+    int64_t *indptr = malloc((size_t)(rows + 1) * sizeof *indptr);
+    int32_t *indices = malloc((size_t)entries * sizeof *indices);
+    uint64_t seed = 1;
+    assert_true(indptr && indices);
+    for (int64_t r = 0; r <= rows; r++)
+        indptr[r] = entries * r / rows;
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t e = indptr[r]; e < indptr[r + 1]; e++) {
+            seed = seed * UINT64_C(6364136223846793005) + 1;
+            indices[e] =
+                (int32_t)(alike ? e - indptr[r] : (int64_t)((seed >> 33) % (uint64_t)cols));
+        }
+    return (struct sl_stored_csr){
+        .indptr = sl_npy_view("indptr", SL_NPY_INT64, 1, rows + 1, 1, indptr),
+        .indices = sl_npy_view("indices", SL_NPY_INT32, 1, entries, 1, indices)};
+}
+
+static void free_rows(struct sl_stored_csr *csr)
+{
+    free((void *)(uintptr_t)csr->indptr.data);
+    free((void *)(uintptr_t)csr->indices.data);
+}
+
+/* Features of a graph: all and their entries, in random columns or the same in all rows. */
+struct drawn {
+    int64_t features, entries;
+    bool alike;
+};
+
+static bool caches(int64_t n, int64_t entries, struct drawn drawn, const char *dropout,
+                   const char *given_option)
 {
     bool given[SL_MOST_OPTIONS] = {false};
     struct sl_config config;
-    const struct sl_source source = {.vertices = n,
-                                     .features = features,
-                                     .classes = 7,
-                                     .feature_form = SL_FEATURES_CSR,
-                                     .adjacency.indices.count = entries,
-                                     .features_csr.indices.count = feature_entries};
+    struct sl_source source = {.vertices = n,
+                               .features = drawn.features,
+                               .classes = 7,
+                               .feature_form = SL_FEATURES_CSR,
+                               .adjacency = draw_rows(n, n, entries, false),
+                               .features_csr =
+                                   draw_rows(n, drawn.features, drawn.entries, drawn.alike)};
     assert_int_equal(sl_config_defaults(&config), 0);
     assert_int_equal(sl_options_set(sl_config_options, &config, "dropout", dropout), 0);
     for (int o = 0; sl_config_options[o].name; o++)
@@ -403,18 +437,25 @@ static bool caches(int64_t n, int64_t entries, int64_t features, int64_t feature
     const bool cached = config.features.cache_aggregate;
     assert_true(sl_defaults_may_cache(&config, given) == !cached);
     sl_options_free(sl_config_options, &config);
+    free_rows(&source.adjacency);
+    free_rows(&source.features_csr);
     return cached;
 }
 
 /* Words of cited papers add up to five times as many entries; few features become dense anyway. */
 SL_TEST(test_cached_aggregate)
 {
-    assert_false(caches(2708, 10556, 1433, 49216, "0", NULL));
-    assert_true(caches(2708, 10556, 1433, 49216, "0", "cache-aggregate"));
-    assert_true(caches(2708, 10556, 1433, 49216, "0.5", NULL)); /* it would not be, anyway */
-    assert_true(caches(100000, 10000000, 8, 400000, "0", NULL));
+    const struct drawn words = {1433, 49216, false}, few = {8, 40000, false},
+                       photos = {745, 1979909, false};
+    assert_false(caches(2708, 10556, words, "0", NULL));
+    assert_true(caches(2708, 10556, words, "0", "cache-aggregate"));
+    assert_true(caches(2708, 10556, words, "0.5", NULL)); /* it would not be, anyway */
+    assert_true(caches(10000, 1000000, few, "0", NULL));
+    /* Sums of the same columns have no more entries. */
+    assert_true(caches(2708, 54160, (struct drawn){1433, 49216, true}, "0", NULL));
+    assert_false(caches(2708, 54160, words, "0", NULL));
     /* Dense once aggregated, and predicted to save a tenth: not worth the making (amazon_photo). */
-    assert_false(caches(7650, 238162, 745, 1979909, "0", NULL));
+    assert_false(caches(7650, 238162, photos, "0", NULL));
 }
 
 /* ---- The form of features ---- */

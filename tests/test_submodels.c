@@ -525,8 +525,8 @@ SL_TEST(test_rounds)
     }
 }
 
-/* Units of two neighbouring axes are together in exactly one of as many rounds as there are parts.
- */
+/* There are as many rounds as parts. Two units of neighbouring axes are in one part in exactly one
+ * round. */
 SL_TEST(test_latin)
 {
     enum { PARTS = 4, WIDTH = 20, ROUNDS = 2 * PARTS };

@@ -22,9 +22,8 @@ static unsigned bad_of(uint32_t update, int64_t count, const float *g)
 }
 
 /* Make a step of one parameter with the values `options`, and collect the odd bits of results. An
- * odd gradient makes m odd, and an odd m makes the parameter odd. It reads all values
- * before it stores one: a load waits for an earlier store to an address with the same last 12 bits.
- */
+ * odd gradient makes m odd, and an odd m makes the parameter odd. The step reads all values before
+ * it stores one: a load waits for an earlier store to an address with the same last 12 bits. */
 #define STEP(name, states, options)                                                  \
     float weight = w[i], first = m[i], second = (states) > 1 ? v[i] : 0.0f;          \
     sl_##name##_step(options, g[i], &weight, &first, (states) > 1 ? &second : NULL); \
